@@ -1,0 +1,19 @@
+"""`compiled`: the one way a numeric kernel becomes machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from numba import njit
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def compiled(kernel: F) -> F:
+    """Compile `kernel` with numba at its first call and cache the code beside its module.
+
+    It runs without the interpreter lock, so readers in other threads go on, and without fast-math, so floating sums
+    keep their order.
+    """
+    return cast(F, njit(cache=True, nogil=True)(kernel))

@@ -1,0 +1,96 @@
+"""Every error that gistream raises on purpose, as one tree.
+
+GistreamError
+├── InvalidEvent          an event cannot be decoded or breaks a rule: it belongs into the dead letters
+├── StoreError            the files of a namespace are not as they must be
+│   ├── Torn              a file is cut short or its checksum is wrong
+│   ├── WrongFingerprint  the index was made otherwise: rebuild it
+│   └── SnapshotGone      that snapshot is older than the retention
+├── WriterError
+│   ├── WriterBusy        another process on this machine writes this namespace
+│   ├── WriterFenced      another writer took the namespace over: stop
+│   └── TablesMoved       another writer touched a table and restoring it three times did not help
+├── ModelError            an embedder or extractor failed
+│   ├── MissingRecording  texts that a recording does not hold
+│   └── ModelUnavailable  the endpoint did not answer (recoverable)
+├── NotFound              no such namespace, document, snapshot or dead letter
+├── NotYet                a write is not visible within the time the caller allowed (recoverable)
+└── BadRequest            a question or setting that makes no sense
+"""
+
+from __future__ import annotations
+
+
+class GistreamError(Exception):
+    """Root. `hint` tells what to do next; `recoverable` whether the same call may succeed later."""
+
+    recoverable = False
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(f"{message}. {hint}" if hint else message)
+        self.message = message
+        self.hint = hint
+
+
+class InvalidEvent(GistreamError):
+    """An event that can never be indexed; the message names the document and the field."""
+
+
+class StoreError(GistreamError):
+    """The files of a namespace are not as they must be."""
+
+
+class Torn(StoreError):
+    """A file is cut short, missing or fails its checksum; the message carries its path."""
+
+
+class WrongFingerprint(StoreError):
+    """The index was made with other settings, models or an older format."""
+
+
+class SnapshotGone(StoreError):
+    """The snapshot asked for is older than the retention."""
+
+
+class WriterError(GistreamError):
+    """A namespace cannot be written by this process."""
+
+
+class WriterBusy(WriterError):
+    """Another process on this machine holds the namespace's write lock."""
+
+
+class WriterFenced(WriterError):
+    """Another writer has a newer epoch; nothing this process wrote since is visible. It must stop."""
+
+
+class TablesMoved(WriterError):
+    """A table's version moved under the writer more often than it may."""
+
+
+class ModelError(GistreamError):
+    """An embedder or extractor failed."""
+
+
+class MissingRecording(ModelError):
+    """A recording does not hold some of the texts it was asked for."""
+
+
+class ModelUnavailable(ModelError):
+    """The endpoint did not answer in time or refused."""
+
+    recoverable = True
+
+
+class NotFound(GistreamError):
+    """No such namespace, document, snapshot or dead letter."""
+
+
+class NotYet(GistreamError):
+    """A write is not visible within the time the caller allowed."""
+
+    recoverable = True
+
+
+class BadRequest(GistreamError):
+    """A question or setting that makes no sense."""

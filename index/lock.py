@@ -1,0 +1,38 @@
+"""The courtesy lock: a second writer on the same machine gets a clear error instead of a fight."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from .errors import WriterBusy
+
+
+class WriterLock:
+    """An advisory lock on a file, held by one process. The epoch in the manifest is what really fences; this only warns early."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: int | None = None
+
+    def acquire(self, *, take_over: bool) -> None:
+        """Take the lock, or raise WriterBusy naming its holder. With `take_over` a held lock is passed by."""
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(file, 32, 0).decode(errors="replace").strip() or "unknown"
+            os.close(file)
+            if take_over:
+                return
+            hint = "stop it, or pass --take-over when it hangs"
+            raise WriterBusy(f"{self.path.parent} is being written by process {holder}", hint=hint) from None
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        self._file = file
+
+    def release(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

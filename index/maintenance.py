@@ -1,0 +1,112 @@
+"""Keeping commits and reads cheap: merge segments, compact tables, and clean up what no retained snapshot needs."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from .graph.segment import Segment, SegmentFile, total, write_segment
+from .manifest import Manifest, now
+from .records import TABLES
+from .tables import open_dataset
+from .writer import Writer
+
+FAN = 8
+"""So many segments of one size class are merged into one of the next: every entry is copied about log8(N) times."""
+SMALLEST = 4096
+"""Segments of fewer entries are one size class."""
+COMPACT_AFTER = 64
+"""Commits to a table between two compactions; its commits and reads slow down with its number of fragments."""
+ROWS_PER_FRAGMENT = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long snapshots stay readable: all of them for `every`, then the last of each minute until `reach`; the newest always."""
+
+    reach: timedelta = timedelta(hours=24)
+    every: timedelta = timedelta(minutes=10)
+
+    def keeps(self, times: Sequence[datetime], moment: datetime) -> list[bool]:
+        """Which of the snapshots committed at `times` (ascending) are kept at `moment`."""
+        minutes = [time.replace(second=0, microsecond=0) for time in times]
+        last_of_minute = [minute != later for minute, later in zip(minutes, [*minutes[1:], None], strict=True)] if minutes else []
+        return [
+            index == len(times) - 1 or moment - time <= self.every or (moment - time <= self.reach and last)
+            for index, (time, last) in enumerate(zip(times, last_of_minute, strict=True))
+        ]
+
+
+def merge(writer: Writer) -> bool:
+    """Merge the segments of every size class that is full; True if a manifest was committed. Readers of older snapshots notice nothing."""
+    files = writer.manifest.segments
+    full = _full_class(files)
+    if not full:
+        return False
+    merged = total(writer.segments[file.name] for file in full)
+    name = f"{writer.manifest.number + 1:020d}-{writer.manifest.epoch}-sum.arrow"
+    file = write_segment(writer.folder / "segments", name, merged)
+    writer.replace_segments({name: merged}, segments=(file, *(old for old in files if old not in full)))
+    return True
+
+
+def compact(writer: Writer) -> None:
+    """Rewrite small fragments and bring the key indexes up to date; committed as a snapshot of the same content."""
+    for name in TABLES:
+        dataset = writer.tables.dataset(name)
+        if not (rows := dataset.count_rows()):
+            continue
+        dataset.optimize.compact_files(target_rows_per_fragment=ROWS_PER_FRAGMENT)
+        if any(index["name"] == "key_idx" for index in dataset.list_indices()):
+            dataset.optimize.optimize_indices(num_indices_to_merge=10)
+        else:
+            dataset.create_scalar_index("key", index_type="BTREE", name="key_idx")
+        writer.tables.adopt(name, dataset, rows)
+    writer.replace_segments({})
+
+
+def clean(writer: Writer, retention: Retention, moment: datetime | None = None) -> int:
+    """Remove manifests beyond the retention, and then every file and table version that no manifest left names.
+
+    Only by explicit list, never by age: a quiet table's version may be old and still needed. Returns how many snapshots went.
+    """
+    manifests = [writer.manifests.read(number) for number in writer.manifests.numbers()]
+    keeps = retention.keeps([manifest.time for manifest in manifests], moment or now())
+    kept = [manifest for manifest, keep in zip(manifests, keeps, strict=True) if keep]
+    gone = [manifest for manifest, keep in zip(manifests, keeps, strict=True) if not keep]
+    if not gone:
+        return 0
+    # First the manifests: a reader that still finds one must find its files as well.
+    for manifest in gone:
+        writer.manifests.remove(manifest.number)
+    _clean_segments(writer.folder / "segments", kept, writer.manifest)
+    for name in TABLES:
+        named = {manifest.tables[name] for manifest in kept}
+        dataset = open_dataset(writer.folder / "tables", name, writer.tables.versions[name])
+        unnamed = [v["version"] for v in dataset.versions() if v["version"] not in named and v["version"] < min(named | {dataset.version})]
+        if unnamed:
+            dataset.cleanup_old_versions(versions=unnamed, error_if_tagged_old_versions=False)
+    return len(gone)
+
+
+def _full_class(files: Sequence[SegmentFile]) -> list[SegmentFile]:
+    """The segments of the largest full size class and of all smaller ones; none where no class is full."""
+    classes = [_size_class(file) for file in files]
+    full = [c for c in set(classes) if classes.count(c) >= FAN]
+    return [file for file, c in zip(files, classes, strict=True) if full and c <= max(full)]
+
+
+def _size_class(file: SegmentFile) -> int:
+    return max(0, math.ceil(math.log(file.entries / SMALLEST, FAN))) if file.entries else 0
+
+
+def _clean_segments(folder: Path, kept: Collection[Manifest], newest: Manifest) -> None:
+    named = {file.name for manifest in kept for file in (*manifest.segments, manifest.delta) if file is not None}
+    for name in os.listdir(folder):
+        # A younger number may belong to a commit that is under way.
+        if name not in named and int(name[:20]) <= newest.number:
+            (folder / name).unlink()

@@ -1,0 +1,179 @@
+"""Manifests: the one commit point of a namespace, a chain of numbered files that are created whole and never changed."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import Literal
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from .errors import NotFound, SnapshotGone, Torn, WrongFingerprint
+from .graph.segment import SegmentFile
+from .records import TableName
+
+FORMAT = 1
+"""Changes when an older gistream could not read what this one writes."""
+FEATURES = 1
+"""Changes when the same documents would make other rows, terms or passages: the index should be rebuilt."""
+
+_NAME = re.compile(r"(\d{20})\.json")
+
+
+class Fingerprint(BaseModel):
+    """How an index was made. Two indexes are comparable, and one may be continued, where these are equal."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: int = FORMAT
+    features: int = FEATURES
+    chunker: str
+    extractor: str
+    embedder: str
+    dimensions: int
+    alias_threshold: float | None
+    """None: no alias edges and no entity vectors."""
+    alias_same_digits: bool = True
+
+
+class Counts(BaseModel):
+    """Sizes of one snapshot; tombstones are no documents."""
+
+    model_config = ConfigDict(frozen=True)
+
+    documents: int = 0
+    passages: int = 0
+    entities: int = 0
+    facts: int = 0
+
+
+class Manifest(BaseModel):
+    """One snapshot: which version of every table and which segments belong together, and how far the log is in it.
+
+    Snapshot 42 with positions {"log": 1007} reflects every event of this namespace up to and including position 1007, and none after.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int
+    epoch: int
+    """Grows with every writer that opens the namespace; the larger one rules."""
+    cause: Literal["open", "batch", "maintenance"]
+    time: datetime
+    parent: str
+    """Checksum of the manifest before it; empty for the first."""
+    fingerprint: Fingerprint
+    tables: Mapping[TableName, int]
+    segments: tuple[SegmentFile, ...]
+    """Their sum is the state."""
+    delta: SegmentFile | None
+    """What this commit changed against its parent; None where it changed nothing that a reader holds."""
+    positions: Mapping[str, int]
+    watermark: int = 0
+    """Stamp (microseconds) of the newest event that this snapshot reflects: how fresh it is."""
+    newest_event_time: int | None = None
+    """Largest event_time (microseconds) seen so far."""
+    counts: Counts = Counts()
+    checksum: str = ""
+
+    def sealed(self) -> Manifest:
+        return self.model_copy(update={"checksum": self._digest()})
+
+    def verify(self, path: Path) -> None:
+        if self.checksum != self._digest():
+            raise Torn(f"manifest {path} fails its checksum")
+
+    def require(self, fingerprint: Fingerprint, folder: Path) -> None:
+        """Raises WrongFingerprint, naming every difference, unless the index was made the way `fingerprint` says."""
+        has, wants = self.fingerprint.model_dump(), fingerprint.model_dump()
+        differences = [f"{name} is {has[name]!r} and not {wants[name]!r}" for name in wants if has[name] != wants[name]]
+        if differences:
+            hint = "use the former settings, or run `gistream rebuild NAMESPACE`"
+            raise WrongFingerprint(f"the index in {folder} was made otherwise: {'; '.join(differences)}", hint=hint)
+
+    def _digest(self) -> str:
+        return blake2b(self.model_copy(update={"checksum": ""}).model_dump_json().encode(), digest_size=16).hexdigest()
+
+
+class Manifests:
+    """The folder of manifests of one namespace."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.torn = folder / "torn"
+
+    def create(self) -> None:
+        self.torn.mkdir(parents=True, exist_ok=True)
+
+    def path(self, number: int) -> Path:
+        return self.folder / f"{number:020d}.json"
+
+    def numbers(self) -> list[int]:
+        """Numbers of all manifests that stand, ascending."""
+        return sorted(_numbers(self.folder))
+
+    def next_number(self) -> int:
+        """Above every number that was ever used, torn ones included: a number names one state for ever."""
+        return max([0, *_numbers(self.folder), *_numbers(self.torn)]) + 1
+
+    def exists(self, number: int) -> bool:
+        return self.path(number).exists()
+
+    def read(self, number: int) -> Manifest:
+        """Raises NotFound for a number never committed, SnapshotGone for one beyond the retention, Torn for a damaged file."""
+        path = self.path(number)
+        try:
+            manifest = Manifest.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            numbers = self.numbers()
+            if numbers and 0 < number < numbers[-1]:
+                hint = f"the oldest that can be read is {numbers[0]}"
+                raise SnapshotGone(f"snapshot {number} is beyond the retention", hint=hint) from None
+            raise NotFound(f"there is no snapshot {number}", hint="`gistream snapshots NAMESPACE` lists them") from None
+        except ValidationError:
+            raise Torn(f"manifest {path} is damaged") from None
+        manifest.verify(path)
+        return manifest
+
+    def commit(self, manifest: Manifest) -> bool:
+        """Create the manifest under its number; False where that number is taken: someone else has committed.
+
+        The file is complete and on disk before it gets its name, so a reader never sees half of it.
+        """
+        draft = self.folder / f".{manifest.number}.{uuid4().hex}"
+        try:
+            with open(draft, "xb") as file:
+                file.write(manifest.model_dump_json().encode())
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                os.link(draft, self.path(manifest.number))
+            except FileExistsError:
+                return False
+        finally:
+            draft.unlink(missing_ok=True)
+        return True
+
+    def set_aside(self, number: int) -> None:
+        """Move a manifest that does not hold to torn/; its number stays used."""
+        self.create()
+        os.replace(self.path(number), self.torn / self.path(number).name)
+
+    def remove(self, number: int) -> None:
+        self.path(number).unlink(missing_ok=True)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _numbers(folder: Path) -> Iterator[int]:
+    if folder.exists():
+        for name in os.listdir(folder):
+            if match := _NAME.fullmatch(name):
+                yield int(match[1])

@@ -1,0 +1,1 @@
+"""Which model made this index: embedders behind one protocol."""

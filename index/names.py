@@ -1,0 +1,117 @@
+"""The names in a sentence, read off its capitals, quotes and connecting words (methods/fused.md, section 2)."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+MOST_WORDS = 8
+
+CONNECTORS = frozenset("of the de la du van von der den di da del le al el y e".split())
+
+_CALENDAR = frozenset(
+    """
+    january february march april may june july august september october november december
+    monday tuesday wednesday thursday friday saturday sunday
+    """.split()
+)
+_ARTICLES = frozenset(("the", "a", "an", "i"))
+_FUNCTION_WORDS = _ARTICLES | frozenset(
+    """
+    about above according across after again against all along also although am among and another any are around as at
+    be because been before behind being below beneath beside besides between beyond both but by can could despite did do
+    does down due during each either even every few finally following for former from had has have he hence her here his
+    how however if in inside instead into is it its just let like many may maybe me meanwhile more moreover most much my
+    near neither nevertheless no none nor not now of off on once one only or other others otherwise our out outside over
+    perhaps please rather several shall she should similarly since so some sometimes soon still such than thanks that
+    their them then there therefore these they this those though through throughout thus to today together tomorrow too
+    toward towards two under unfortunately unless unlike until up upon us very was we well were what when whenever where
+    whereas whether which while who whom whose why will with within without would yes yesterday yet you your
+    """.split()
+)
+"""Words whose capital at the start of a sentence says nothing."""
+
+# Python's `re` has no class for capitals, so it is spelled out: the letters with a lower-case partner up to U+1FFFF.
+_UPPER = "".join(chr(point) for point in range(0x20000) if chr(point).isupper() or chr(point).istitle())
+_CAP = f"[{re.escape(_UPPER)}]"
+_LETTERS = "[\\w\u0300-\u036f]"
+_TITLE_WORDS = r"(?:Mrs?|Ms|Dr|Prof|Ste?|Rev|Hon|Gen|Col|Maj|Capt|Lt|Sgt|Gov|Sen|Mt|Ft|Jr|Sr|Fr)\."
+_WORD = rf"{_CAP}{_LETTERS}*+(?:-{_CAP}{_LETTERS}*+|-\d++|['’](?!(?:s|S|t|re|ve|ll|m|d)\b){_LETTERS}++|&{_CAP}{_LETTERS}*+)*+"
+_ATOM = rf"(?:{_TITLE_WORDS}|{_CAP}(?:\.{_CAP})+\b\.?|{_CAP}\.(?=\s+{_CAP})|{_WORD})"
+_JOINT = rf"\s++(?:(?:{'|'.join(sorted(CONNECTORS))}|&)\s++){{0,3}}+"
+_RUN = re.compile(rf"(?<![\w'’-]){_ATOM}(?:{_JOINT}{_ATOM})*+")
+_QUOTED = re.compile(
+    r"(?<!\w)\"(?P<straight>\w[^\"\n]{0,99}?)\"(?!\w)|“(?P<curly>[^”\n]{1,100})”|``\s*(?P<tex>[^'\n]{1,100}?)\s*''"
+    r"|«\s*(?P<angle>[^»\n]{1,100}?)\s*»|《(?P<book>[^》\n]{1,40})》|「(?P<corner>[^」\n]{1,40})」"
+)
+_OPENS = re.compile(r"[\W_]*")
+_CAMEL = re.compile(r"(?<=[A-Za-z][a-z])(?<!\bMc)(?<!\bMac)(?<!\b[DL][aei])(?=[A-Z][a-z])")
+
+
+class Name(NamedTuple):
+    """A name as it stands in a sentence; `start` and `end` are its place there in characters."""
+
+    text: str
+    start: int
+    end: int
+    doubtful: bool
+    """A single capitalised word that opens the sentence: a name only if some sentence has it as a sure one."""
+
+
+def uncamel(text: str) -> str:
+    """`LiHua` -> `Li Hua`: account names are names. `McDonald`, `LaTeX` and `iPhone` stay whole."""
+    return _CAMEL.sub(" ", text)
+
+
+def names(sentence: str, *, opens: bool = True) -> list[Name]:
+    """The names of one sentence in reading order; `opens` False means that a sentence was cut and this is not its start.
+
+    Names are runs of capitalised words, joined by connectors such as "of the", and quoted titles. Leading articles, function
+    words at the start of the sentence, and months and weekdays are no names, nor is anything of more than eight words.
+    """
+    quoted = [name for found in _QUOTED.finditer(sentence) if (name := _quotation(found)) is not None]
+    first = _OPENS.match(sentence).end() if opens else -1  # type: ignore[union-attr]  # it matches the empty string
+    found_names = list(quoted)
+    for run in _RUN.finditer(sentence):
+        if any(name.start <= run.start() and run.end() <= name.end for name in quoted):
+            continue
+        name = _run_name(run, opening=run.start() == first)
+        if name is not None:
+            found_names.append(name)
+    if quoted:
+        found_names.sort(key=lambda name: name.start)
+    return found_names
+
+
+def _run_name(run: re.Match[str], opening: bool) -> Name | None:
+    text, start = run[0], run.start()
+    droppable = _FUNCTION_WORDS if opening else _ARTICLES
+    dropped = False
+    while True:
+        word, blank, rest = text.partition(" ")
+        bare = word.lower()
+        if bare.partition("'")[0].partition("’")[0] not in droppable and not (dropped and bare in CONNECTORS):
+            break
+        if not blank:
+            return None
+        kept = rest.lstrip()
+        start += len(text) - len(kept)
+        text, dropped = kept, True
+    written = uncamel(text)
+    words = written.lower().split()
+    if len(words) > MOST_WORDS or all(word in _CALENDAR for word in words):
+        return None
+    doubtful = opening and not dropped and len(words) == 1 and "." not in text
+    return Name(" ".join(written.split()), start, run.end(), doubtful)
+
+
+def _quotation(found: re.Match[str]) -> Name | None:
+    group = found.lastgroup or ""
+    text = found[group].rstrip(" ,.;:")
+    words = text.split()
+    if not words or len(words) > MOST_WORDS or words[0].lower() in _FUNCTION_WORDS and len(words) == 1:
+        return None
+    # Titles capitalise their first and last word; speech and scare quotes hardly ever do both.
+    if any(word[0].islower() for word in (words[0], words[-1])) or not any(letter.isalnum() for letter in text):
+        return None
+    return Name(" ".join(words), found.start(group), found.start(group) + len(text), False)

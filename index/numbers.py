@@ -1,0 +1,70 @@
+"""Dense numbers for keys: private to one reader, handed out in order of sight, never reused and never compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .graph.incidence import Words
+from .keys import whole
+from .types import Key
+
+
+class Numbers:
+    """A bijection between keys and 0, 1, 2, … that only grows, so successive snapshots share it.
+
+    One thread adds; any number of threads look up. A snapshot knows how many numbers were given when it was made and ignores later ones.
+    """
+
+    def __init__(self) -> None:
+        self.keys: list[Key] = []
+        self._number: dict[Key, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def find(self, key: Key) -> int | None:
+        return self._number.get(key)
+
+    def assign(self, high: Words, low: Words) -> NDArray[np.int64]:
+        """Numbers (m,) of keys given as halves (m,); unseen keys get the next ones."""
+        given = self._number
+        result = np.empty(len(high), np.int64)
+        for position, key in enumerate(whole(high, low)):
+            number = given.get(key)
+            if number is None:
+                number = len(self.keys)
+                # The key first: whoever finds a number must find its key.
+                self.keys.append(key)
+                given[key] = number
+            result[position] = number
+        return result
+
+    def of(self, keys: Sequence[Key]) -> NDArray[np.int64]:
+        """Numbers (m,) of keys that all have one."""
+        return np.fromiter((self._number[key] for key in keys), np.int64, len(keys))
+
+
+class Grown:
+    """An append-only array whose versions share one buffer: a version sees its own length and nothing later."""
+
+    def __init__(self, width: int, dtype: type[np.generic]) -> None:
+        self._buffer = np.zeros((1024, width), dtype)
+
+    def fill(self, rows: NDArray[np.int64], values: NDArray[np.generic]) -> None:
+        """Write rows that no version has seen yet, or the value they already have."""
+        self._room(int(rows.max(initial=-1)) + 1)
+        self._buffer[rows] = values
+
+    def view(self, length: int) -> NDArray[np.generic]:
+        """The first `length` rows (length, width)."""
+        self._room(length)
+        return self._buffer[:length]
+
+    def _room(self, length: int) -> None:
+        if length > len(self._buffer):
+            room = np.zeros((max(length, 2 * len(self._buffer)), self._buffer.shape[1]), self._buffer.dtype)
+            room[: len(self._buffer)] = self._buffer
+            self._buffer = room

@@ -1,0 +1,81 @@
+"""A reader: one namespace's newest snapshot, kept new."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from threading import Lock
+
+from .errors import NotFound, NotYet, StoreError
+from .graph.segment import Segment, read_segment, total
+from .manifest import Manifest, Manifests
+from .snapshot import Snapshot, advance, empty
+
+class Reader:
+    """Holds the newest snapshot of a namespace folder. Any number of threads may use it; they never wait for each other's questions."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.manifests = Manifests(folder / "manifests")
+        self._lock = Lock()
+        self._listed = -1
+        self._snapshot: Snapshot = self._load(self.manifests.read(self.manifests.numbers()[-1]))
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot held now; it stays readable for as long as it is held."""
+        return self._snapshot
+
+    def refresh(self) -> Snapshot:
+        """Swap to the newest manifest, if there is one, and return the snapshot held then."""
+        with self._lock:
+            if (newest := self._newest()) > self._snapshot.manifest.number:
+                self._snapshot = self._follow(newest)
+            return self._snapshot
+
+    def wait_for(self, source: str, position: int, timeout: float) -> Snapshot:
+        """The first snapshot that reflects the event at `position`; raises NotYet after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        pause = 0.002
+        while (snapshot := self.refresh()).manifest.positions.get(source, 0) < position:
+            if time.monotonic() > deadline:
+                seen = snapshot.manifest.positions.get(source, 0)
+                hint = "ask again; if the position does not move, look at the ingest side (`gistream status`)"
+                raise NotYet(f"event {position} is not visible after {timeout:g} s; snapshot {snapshot.manifest.number} is at {seen}", hint=hint)
+            time.sleep(pause)
+            pause = min(2 * pause, 0.05)
+        return snapshot
+
+    def _newest(self) -> int:
+        """Number of the newest manifest. The folder's time tells whether a listing can have changed."""
+        current = self._snapshot.manifest.number
+        number = current
+        while self.manifests.exists(number + 1):
+            number += 1
+        if number == current:
+            changed = self.manifests.folder.stat().st_mtime_ns
+            if changed != self._listed:
+                number = max(self.manifests.numbers(), default=current)
+                self._listed = changed
+        return number
+
+    def _follow(self, newest: int) -> Snapshot:
+        """Add the deltas of every manifest up to `newest`; where one is gone already, load afresh."""
+        held = self._snapshot
+        deltas: list[Segment] = []
+        try:
+            manifest = held.manifest
+            for number in range(held.manifest.number + 1, newest + 1):
+                after = self.manifests.read(number)
+                if after.parent != manifest.checksum:
+                    return self._load(self.manifests.read(newest))
+                manifest = after
+                if manifest.delta is not None:
+                    deltas.append(read_segment(self.folder / "segments", manifest.delta))
+        except (StoreError, NotFound):
+            return self._load(self.manifests.read(newest))
+        return advance(held, manifest, total(deltas))
+
+    def _load(self, manifest: Manifest) -> Snapshot:
+        segments = (read_segment(self.folder / "segments", file) for file in manifest.segments)
+        return advance(empty(self.folder, manifest), manifest, total(segments))

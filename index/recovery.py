@@ -1,0 +1,99 @@
+"""What a crash or a power loss left behind: find the newest state that holds, and continue from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .errors import StoreError, Torn
+from .graph.segment import Segment, read_segment
+from .manifest import Manifest, Manifests
+from .records import TABLES, TableName
+from .tables import Tables, open_dataset
+
+_LAST_VERSION = 2**64 - 1
+"""Lance names the manifest of version v by 2**64 - 1 - v, so that the newest sorts first."""
+
+
+def newest_holding(folder: Path, manifests: Manifests) -> tuple[Manifest, dict[str, Segment]]:
+    """The newest manifest whose checksum, segments and tables hold, with its segments by name; newer ones go to torn/.
+
+    Their numbers are never used again, and the log still has their events. Raises Torn where none holds.
+    """
+    reason = "there is no manifest"
+    for number in reversed(manifests.numbers()):
+        try:
+            manifest = manifests.read(number)
+            segments = {file.name: read_segment(folder / "segments", file) for file in manifest.segments}
+            for name in TABLES:
+                _verify(folder / "tables", name, manifest.tables[name])
+            return manifest, segments
+        except Torn as torn:
+            reason = torn.message
+            manifests.set_aside(number)
+    raise Torn(f"no snapshot of {folder} holds: {reason}", hint="restore the folder from a backup, or delete the namespace and feed it again")
+
+
+def open_tables(folder: Path, manifest: Manifest) -> Tables:
+    """The tables exactly as the manifest names them; what was written after it is taken back."""
+    tables = Tables(folder / "tables", manifest.fingerprint)
+    for name in TABLES:
+        if not _opens(tables, name):
+            _drop_after(folder / "tables", name, manifest.tables[name])
+    tables.open(manifest.tables)
+    return tables
+
+
+def sync_since(folder: Path, moment: float) -> None:
+    """Bring every file and folder changed since `moment` (seconds since 1970) onto the disk."""
+    for path in _changed(folder, moment):
+        try:
+            handle = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _changed(folder: Path, moment: float) -> Iterator[str]:
+    # Clocks of files are coarse, so a file written in the same moment counts as changed.
+    since = moment - 1
+    for root, _, files in os.walk(folder):
+        names = (os.path.join(root, name) for name in files)
+        yield from (name for name in names if os.path.exists(name) and os.stat(name).st_mtime >= since)
+        if os.stat(root).st_mtime >= since:
+            yield root
+
+
+def _verify(folder: Path, name: TableName, version: int) -> None:
+    """Raise Torn unless the version opens and every file it needs has the length it was written with."""
+    try:
+        dataset: Any = open_dataset(folder, name, version)
+        fragments = dataset.get_fragments()
+    except (OSError, ValueError) as error:
+        raise Torn(f"version {version} of table {name} in {folder} does not open ({error})") from None
+    for file in (file for fragment in fragments for file in fragment.metadata.files):
+        path = folder / f"{name}.lance" / "data" / file.path
+        if not path.exists() or (file.file_size_bytes or path.stat().st_size) != path.stat().st_size:
+            raise Torn(f"{path} is missing or cut short")
+
+
+def _opens(tables: Tables, name: TableName) -> bool:
+    try:
+        tables.latest_version(name)
+    except StoreError:
+        return False
+    return True
+
+
+def _drop_after(folder: Path, name: TableName, version: int) -> None:
+    """Remove the Lance manifests after `version`: nothing committed names them, and the newest is damaged."""
+    versions = folder / f"{name}.lance" / "_versions"
+    for path in versions.glob("*.manifest"):
+        if path.stem.isdigit() and _LAST_VERSION - int(path.stem) > version:
+            path.unlink()
+    (versions / "latest_version_hint.json").unlink(missing_ok=True)

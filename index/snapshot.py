@@ -1,0 +1,228 @@
+"""A snapshot: everything a question may read, as of one manifest, and the way to the next one in O(delta)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from . import records
+from .graph.incidence import Incidence
+from .graph.rows import SparseRows
+from .graph.segment import Relation, Segment
+from .keys import halves
+from .manifest import Manifest
+from .numbers import Grown, Numbers
+from .records import TABLES, TableName
+from .tables import open_dataset, read_rows
+from .types import Document, Entity, Fact, Key, Passage
+from .vectors import VectorTable
+
+MENTION, LINK, ALIAS = 10_000, 20_000, 2
+"""Edge weights of CogitoRAG's graph in 1/10,000: w_mention 1, w_fact 2, and w_alias 2 on similarities that are already in 1/10,000."""
+
+SMALL_DELTA = 100_000
+"""Entries that may always stay outside a view's base."""
+
+Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The numberings that all snapshots of one reader share."""
+
+    passages: Numbers
+    entities: Numbers
+    facts: Numbers
+    terms: Numbers
+    endpoints: Grown
+    ranks: Grown
+
+    @classmethod
+    def fresh(cls) -> Kinds:
+        return cls(Numbers(), Numbers(), Numbers(), Numbers(), Grown(2, np.int64), Grown(1, np.uint64))
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One manifest, opened. It never changes; any number of threads may read it.
+
+    Things have dense numbers (see numbers.py). Nodes of the graph: entity e is 2e, passage p is 2p + 1.
+    """
+
+    folder: Path
+    manifest: Manifest
+    kinds: Kinds
+    passages: VectorTable
+    """Vectors of living passages by passage number."""
+    facts: VectorTable
+    """Vectors of living facts by fact number."""
+    postings: SparseRows
+    """term x passage: term frequency."""
+    lengths: Int64s
+    """Terms of each passage number; 0 for passages that are gone."""
+    supports: SparseRows
+    """fact x passage: 1."""
+    graph: SparseRows
+    """node x node, symmetric, weights in 1/10,000."""
+    endpoints: Int64s
+    """Entity numbers (head, tail) of each fact number, (facts, 2)."""
+    ranks: NDArray[np.uint64]
+    """Per node the first half of its key: an order that does not depend on history."""
+    fragments: Mapping[TableName, frozenset[int]]
+
+    def rows(self, table: TableName, keys: Sequence[Key]) -> list[dict[str, Any]]:
+        """Rows of a table without their vectors, in no particular order."""
+        dataset = self.dataset(table)
+        return read_rows(dataset, keys, [name for name in dataset.schema.names if name != "vector"]) if keys else []
+
+    def documents_by_id(self, ids: Sequence[str]) -> dict[str, Document]:
+        """Rows of these documents, tombstones included; unknown ids are left out."""
+        rows = self.rows("documents", [records.document_key(id) for id in ids])
+        return {row["id"]: records.document(row) for row in rows}
+
+    def passage_rows(self, numbers: Iterable[int]) -> dict[int, Passage]:
+        rows = self.rows("passages", [self.kinds.passages.keys[number] for number in numbers])
+        return {cast(int, self.kinds.passages.find(row["key"])): records.passage(row) for row in rows}
+
+    def fact_rows(self, numbers: Iterable[int]) -> dict[int, Fact]:
+        rows = self.rows("facts", [self.kinds.facts.keys[number] for number in numbers])
+        return {cast(int, self.kinds.facts.find(row["key"])): records.fact(row) for row in rows}
+
+    def entity_rows(self, numbers: Iterable[int]) -> dict[int, Entity]:
+        rows = self.rows("entities", [self.kinds.entities.keys[number] for number in numbers])
+        return {cast(int, self.kinds.entities.find(row["key"])): records.entity(row) for row in rows}
+
+    def mentioning(self, entity: int) -> Int64s:
+        """Numbers of the passages that mention an entity; their count is n_v."""
+        if 2 * entity >= self.graph.n_rows:
+            return np.empty(0, np.int64)
+        nodes, _ = self.graph.row(2 * entity)
+        return np.asarray(nodes[nodes % 2 == 1] // 2, dtype=np.int64)
+
+    @cached_property
+    def live_passages(self) -> Int64s:
+        """Numbers of all living passages, ascending."""
+        numbers = np.arange(len(self.lengths))
+        return numbers[self.passages.rows_of(numbers) >= 0]
+
+    def dataset(self, table: TableName) -> Any:
+        if table not in self._datasets:
+            self._datasets[table] = open_dataset(self.folder / "tables", table, self.manifest.tables[table])
+        return self._datasets[table]
+
+    @cached_property
+    def _datasets(self) -> dict[TableName, Any]:
+        return {}
+
+
+def empty(folder: Path, manifest: Manifest) -> Snapshot:
+    """The snapshot before the first batch, of the namespace that `manifest` belongs to."""
+    d = manifest.fingerprint.dimensions
+    none = SparseRows.from_entries([], [], [], 0)
+    kinds = Kinds.fresh()
+    return Snapshot(
+        folder, manifest, kinds, VectorTable.empty(d), VectorTable.empty(d), none, np.zeros(0, np.int64), none, none,
+        np.zeros((0, 2), np.int64), np.zeros(0, np.uint64), {name: frozenset() for name in TABLES},
+    )  # fmt: skip
+
+
+def advance(old: Snapshot, manifest: Manifest, delta: Segment) -> Snapshot:
+    """The snapshot of `manifest`, which is `old` plus `delta`; `old` stays as it is.
+
+    Cost: the delta, and copying some 40 bytes for every number ever given. One thread at a time advances snapshots of one reader.
+    """
+    kinds = old.kinds
+    new = replace(old, manifest=manifest)
+    fact_rows = _come(new, "facts", delta[Relation.FACTS], ["key", "head", "tail", "vector"], old.fragments["facts"])
+    passage_rows = _come(new, "passages", delta[Relation.PASSAGES], ["key", "vector"], old.fragments["passages"])
+
+    passages = _moved(old.passages, kinds.passages, delta[Relation.PASSAGES], passage_rows)
+    facts = _moved(old.facts, kinds.facts, delta[Relation.FACTS], fact_rows)
+    heads, tails = (kinds.entities.assign(*_halves(fact_rows[end])) for end in ("head", "tail"))
+    kinds.endpoints.fill(kinds.facts.of(fact_rows["key"].to_pylist()), np.stack([heads, tails], axis=1))
+
+    terms, in_passages, frequency = _numbered(delta[Relation.TERMS], kinds.terms, kinds.passages)
+    of_facts, supporting, support = _numbered(delta[Relation.SUPPORTS], kinds.facts, kinds.passages)
+    ends, others, weights = _edges(delta, kinds)
+    lengths = np.zeros(len(kinds.passages), np.int64)
+    lengths[: len(old.lengths)] = old.lengths
+    np.add.at(lengths, in_passages, frequency)
+    nodes = 2 * max(len(kinds.entities), len(kinds.passages))
+    ranks = _ranks(kinds, len(old.ranks))
+    return replace(
+        new,
+        passages=passages,
+        facts=facts,
+        postings=_extended(old.postings, terms, in_passages, frequency, len(kinds.terms)),
+        lengths=lengths,
+        supports=_extended(old.supports, of_facts, supporting, support, len(kinds.facts)),
+        graph=_extended(old.graph, ends, others, weights, nodes),
+        endpoints=cast(Int64s, kinds.endpoints.view(len(kinds.facts))),
+        ranks=ranks,
+        fragments={name: frozenset(f.fragment_id for f in new.dataset(name).get_fragments()) for name in TABLES},
+    )
+
+
+def _come(new: Snapshot, table: TableName, rows: Incidence, columns: list[str], known: frozenset[int]) -> Any:
+    """The rows that the delta added to a table, as an Arrow table."""
+    keys = [key for key, weight in zip(rows.rows(), rows.weight.tolist(), strict=True) if weight > 0]
+    dataset = new.dataset(table)
+    if not keys:
+        return dataset.schema.empty_table().select(columns)
+    fresh = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id not in known]
+    # New rows are in new fragments. After a compaction old rows are there too, so only what was asked for is kept.
+    found = dataset.scanner(columns=columns, fragments=fresh).to_table() if fresh else dataset.schema.empty_table().select(columns)
+    wanted = set(keys)
+    return found.filter(pa.array([key in wanted for key in found["key"].to_pylist()], pa.bool_()))
+
+
+def _moved(table: VectorTable, numbers: Numbers, rows: Incidence, come: Any) -> VectorTable:
+    gone = [key for key, weight in zip(rows.rows(), rows.weight.tolist(), strict=True) if weight < 0]
+    known = [number for number in map(numbers.find, gone) if number is not None]
+    dead = table.rows_of(np.array(known, np.int64))
+    return table.extend(numbers.assign(*_halves(come["key"])), records.matrix(come["vector"]), dead[dead >= 0])
+
+
+def _numbered(entries: Incidence, rows: Numbers, cols: Numbers) -> tuple[Int64s, Int64s, NDArray[np.int64]]:
+    return rows.assign(entries.row_high, entries.row_low), cols.assign(entries.col_high, entries.col_low), entries.weight
+
+
+def _edges(delta: Segment, kinds: Kinds) -> tuple[Int64s, Int64s, Int64s]:
+    """The delta of the symmetric graph A = [[links + aliases, mentions], [mentions', 0]] (CogitoRAG 2.1), as node entries."""
+    entities, in_passages, mentions = _numbered(delta[Relation.MENTIONS], kinds.entities, kinds.passages)
+    low, high, links = _numbered(delta[Relation.LINKS], kinds.entities, kinds.entities)
+    one, other, aliases = _numbered(delta[Relation.ALIASES], kinds.entities, kinds.entities)
+    ends = [2 * entities, 2 * in_passages + 1, 2 * low, 2 * high, 2 * one]
+    others = [2 * in_passages + 1, 2 * entities, 2 * high, 2 * low, 2 * other]
+    weights = [MENTION * mentions, MENTION * mentions, LINK * links, LINK * links, ALIAS * aliases]
+    return np.concatenate(ends), np.concatenate(others), np.concatenate(weights)
+
+
+def _extended(view: SparseRows, rows: Int64s, cols: Int64s, weights: Int64s, n_rows: int) -> SparseRows:
+    """The view with a delta; its base is made anew when the entries outside it are half as many, which happens log(N) times."""
+    n_rows = max(n_rows, view.n_rows)
+    if not view.n_rows:
+        return SparseRows.from_entries(rows, cols, weights, n_rows)
+    extended = view.extend(rows, cols, weights, n_rows)
+    return extended.rebased() if extended.n_delta > SMALL_DELTA + extended.n_base // 2 else extended
+
+
+def _ranks(kinds: Kinds, known: int) -> NDArray[np.uint64]:
+    nodes = 2 * max(len(kinds.entities), len(kinds.passages))
+    # Where one kind has more things, numbers of the other are still unused: their ranks are written when they are given.
+    for offset, numbers in ((0, kinds.entities), (1, kinds.passages)):
+        first = min(known // 2, len(numbers))
+        high = np.array([int.from_bytes(key[:8]) for key in numbers.keys[first:]], np.uint64)
+        kinds.ranks.fill(2 * np.arange(first, len(numbers)) + offset, high[:, None])
+    return cast(NDArray[np.uint64], kinds.ranks.view(nodes)[:, 0])
+
+
+def _halves(column: pa.ChunkedArray) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    return halves(column.to_pylist())

@@ -1,0 +1,123 @@
+"""The LanceDB tables of one namespace as its writer sees them: every operation must make exactly the next version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import lance
+import lancedb
+import pyarrow as pa
+
+from .errors import StoreError
+from .manifest import Fingerprint
+from .records import TABLES, TableName, schemas
+from .types import Key
+
+KEYS_PER_FILTER = 1_000
+"""Longer lists of keys are read or deleted by several filters; planning a filter costs time in proportion to its length."""
+
+
+class VersionGap(StoreError):
+    """An operation did not make exactly the next version: someone else wrote to the table."""
+
+
+class Tables:
+    """The pinned tables of a namespace; `versions` is what the next manifest will name.
+
+    Only one thread uses an instance. Nothing here decides what is committed: rows that no manifest names do not exist.
+    """
+
+    def __init__(self, folder: Path, made: Fingerprint) -> None:
+        self.folder = folder
+        self.schemas = schemas(made.dimensions, entity_vectors=made.alias_threshold is not None)
+        self.versions: dict[TableName, int] = {}
+        self._tables: dict[TableName, Any] = {}
+        self._database = lancedb.connect(str(folder))
+
+    def create(self) -> None:
+        """Make every table, empty."""
+        for name in TABLES:
+            self._tables[name] = self._database.create_table(name, schema=self.schemas[name], mode="overwrite")
+            self.versions[name] = self._tables[name].version
+
+    def open(self, versions: Mapping[TableName, int]) -> None:
+        """Open every table exactly as `versions` says; a table that has moved on since is restored, which makes a new version."""
+        for name in TABLES:
+            table = self._database.open_table(name)
+            if table.version != versions[name]:
+                table.checkout(versions[name])
+                table.restore()
+            self._tables[name] = table
+            self.versions[name] = table.version
+
+    def latest_version(self, name: TableName) -> int:
+        """Newest version on disk, committed or not. Raises StoreError where it does not open."""
+        try:
+            return int(lance.dataset(str(self.folder / f"{name}.lance")).version)
+        except (OSError, ValueError) as error:
+            raise StoreError(f"the newest version of table {name} in {self.folder} does not open ({error})") from None
+
+    def add(self, name: TableName, rows: pa.Table) -> None:
+        if rows.num_rows:
+            with _conflicts(name):
+                version = self._tables[name].add(rows).version
+            self._advance(name, version)
+
+    def delete(self, name: TableName, keys: Sequence[Key]) -> None:
+        for start in range(0, len(keys), KEYS_PER_FILTER):
+            with _conflicts(name):
+                version = self._tables[name].delete(key_filter(keys[start : start + KEYS_PER_FILTER])).version
+            self._advance(name, version)
+
+    def read(self, name: TableName, keys: Sequence[Key], columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Rows with these keys, in no particular order."""
+        return read_rows(self.dataset(name), keys, columns)
+
+    def dataset(self, name: TableName) -> Any:
+        """The table at its current version, for reading and maintenance."""
+        return open_dataset(self.folder, name, self.versions[name])
+
+    def adopt(self, name: TableName, dataset: Any, rows: int) -> None:
+        """Continue from the version that maintenance brought `dataset` to; it must hold the `rows` it held before."""
+        self._tables[name].checkout_latest()
+        if dataset.count_rows() != rows or self._tables[name].version != dataset.version:
+            raise VersionGap(f"table {name} in {self.folder} was changed by another writer during maintenance")
+        self.versions[name] = dataset.version
+
+    def _advance(self, name: TableName, version: int) -> None:
+        if version != self.versions[name] + 1:
+            raise VersionGap(f"table {name} in {self.folder} went to version {version} and not {self.versions[name] + 1}: another writer touched it")
+        self.versions[name] = version
+
+
+@contextmanager
+def _conflicts(name: TableName) -> Iterator[None]:
+    """LanceDB has no typed errors for a lost race; this is the one place that knows their wording."""
+    try:
+        yield
+    except RuntimeError as error:
+        if any(word in str(error) for word in ("Incompatible transaction", "commit conflict", "concurrent writers")):
+            raise VersionGap(f"table {name} was changed by another writer ({error})") from error
+        raise
+
+
+def open_dataset(folder: Path, name: TableName, version: int) -> Any:
+    """A table at one version; the version never changes under its reader."""
+    return lance.dataset(str(folder / f"{name}.lance"), version=version)
+
+
+def key_filter(keys: Sequence[Key]) -> str:
+    listed = ",".join(f"X'{key.hex()}'" for key in keys)
+    return f"key IN ({listed})"
+
+
+def read_rows(dataset: Any, keys: Sequence[Key], columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Rows of a pinned dataset with these keys, in no particular order."""
+    rows: list[dict[str, Any]] = []
+    for start in range(0, len(keys), KEYS_PER_FILTER):
+        part = keys[start : start + KEYS_PER_FILTER]
+        rows += dataset.to_table(columns=columns, filter=key_filter(part)).to_pylist()
+    return rows

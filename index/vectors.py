@@ -1,0 +1,206 @@
+"""`VectorTable`: exact cosine search over rows that come and go, whose next version costs as much as what changed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .compiled import compiled
+from .errors import BadRequest, StoreError
+
+Int64s = NDArray[np.int64]
+Float32s = NDArray[np.float32]
+Float64s = NDArray[np.float64]
+
+DECIMALS = 12
+"""Scores are rounded to this, below any difference that means something and above what a sum of float64 can lose."""
+
+_FIRST_CAPACITY = 256
+_NORM_SLACK = 1e-3
+
+
+class _Store:
+    """Append-only rows, shared by successive versions: a version never looks past its own length."""
+
+    def __init__(self, capacity: int, d: int) -> None:
+        self.vectors: Float32s = np.empty((capacity, d), np.float32)
+        self.items: Int64s = np.empty(capacity, np.int64)
+        self.used = 0
+
+    def append(self, items: Int64s, vectors: Float32s) -> None:
+        end = self.used + len(items)
+        self.items[self.used : end] = items
+        self.vectors[self.used : end] = vectors
+        self.used = end
+
+
+class VectorTable:
+    """Float32 vectors (d,) of unit length, or zero, each of one item (a dense number); an item has at most one.
+
+    `extend` copies 9 bytes a row (is it live, which row is an item's) and appends; only where the shared matrix is full
+    are the live rows copied to one of twice the size, so dead rows never pile up. Any number of threads may read; one
+    thread may extend. Every score is a float64 dot product summed from left to right and rounded to 12 decimals: dead
+    rows, the order of the rows and the capacity change no digit.
+
+    >>> table = VectorTable.empty(2).extend([7, 9], [[1.0, 0.0], [0.6, 0.8]])
+    >>> table.search(np.array([0.0, 1.0]), k=1)
+    (array([9]), array([0.80000001]))
+    >>> table.extend([], np.empty((0, 2)), dead_rows=[table.row_of(9)]).n_live
+    1
+    """
+
+    __slots__ = ("_live", "_row", "_store", "n_live", "n_rows")
+
+    def __init__(self, store: _Store, live: NDArray[np.bool_], row: Int64s) -> None:
+        self._store = store
+        self._live = live
+        self._row = row
+        self.n_rows = len(live)
+        """Rows, dead ones included."""
+        self.n_live = int(np.count_nonzero(live))
+
+    @classmethod
+    def empty(cls, d: int) -> VectorTable:
+        """A table of no rows for vectors of `d` numbers."""
+        return cls(_Store(_FIRST_CAPACITY, d), np.zeros(0, np.bool_), np.zeros(0, np.int64))
+
+    @property
+    def d(self) -> int:
+        return int(self._store.vectors.shape[1])
+
+    def extend(self, items: object, vectors: object, dead_rows: object = ()) -> VectorTable:
+        """The version in which `dead_rows` are gone and `items` (m,) have the rows `vectors` (m, d); self is unchanged.
+
+        A row for an item that has one replaces it. Raises StoreError for a vector that is neither of unit length nor
+        zero, for shapes that do not fit, and for a dead row that is not live.
+        """
+        new, matrix = self._checked(items, vectors)
+        dead = np.asarray(dead_rows, dtype=np.int64)
+        live, row = self._live.copy(), self._row
+        if len(dead) and (dead.min() < 0 or dead.max() >= self.n_rows or not live[dead].all()):
+            raise StoreError(
+                f"a row to remove is not among the {self.n_live} live ones",
+                hint="Ask row_of of the version that is extended.",
+            )
+        former = self.rows_of(new)
+        live[dead] = False
+        live[former[former >= 0]] = False
+
+        store, start = self._store, self._store.used
+        if start + len(new) > len(store.items):
+            store, live = _grown(store, live, len(new))
+            start, row = len(live), np.zeros(0, np.int64)
+        store.append(new, matrix)
+        # Rows that a sibling version appended in between belong to no item of this one.
+        live = np.concatenate((live, np.zeros(start - len(live), np.bool_), np.ones(len(new), np.bool_)))
+        return VectorTable(store, live, _row_of_item(row, store.items, live, start))
+
+    def _checked(self, items: object, vectors: object) -> tuple[Int64s, Float32s]:
+        new = np.asarray(items, dtype=np.int64)
+        matrix = np.asarray(vectors, dtype=np.float32)
+        if matrix.shape != (len(new), self.d) or len(np.unique(new)) != len(new) or new.min(initial=0) < 0:
+            raise StoreError(
+                f"vectors of shape {matrix.shape} do not give each of {len(new)} items one row of {self.d} numbers",
+                hint="Each item may appear once; embed with the model this index was made with.",
+            )
+        norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
+        wrong = np.flatnonzero(~((np.abs(norms - 1) <= _NORM_SLACK) | (norms == 0)))
+        if len(wrong):
+            raise StoreError(
+                f"the vector of item {new[wrong[0]]} has length {norms[wrong[0]]:.6g}",
+                hint="Normalise vectors to unit length.",
+            )
+        return new, matrix
+
+    def row_of(self, item: int) -> int:
+        """The live row of an item, -1 where it has none."""
+        return int(self.rows_of(np.array([item]))[0])
+
+    def rows_of(self, items: Int64s) -> Int64s:
+        """The live rows (m,) of items (m,), -1 where an item has none."""
+        rows = np.full(len(items), -1, np.int64)
+        known = (items >= 0) & (items < len(self._row))
+        rows[known] = self._row[items[known]]
+        return rows
+
+    def scores(self, items: object, q: Float64s) -> Float64s:
+        """Exact cosines (m,) of items (m,) with a unit vector q (d,); raises StoreError for an item without one."""
+        asked = np.asarray(items, dtype=np.int64)
+        rows = self.rows_of(asked)
+        if len(rows) and rows.min() < 0:
+            raise StoreError(f"item {asked[rows < 0][0]} has no vector", hint="Score items of the same snapshot only.")
+        return _exact(self._store.vectors, rows, self._question(q))
+
+    def search(self, q: Float64s, k: int, *, positive: bool = False) -> tuple[Int64s, Float64s]:
+        """The k items of largest cosine with a unit vector q (d,) and their scores, (m,) each, best first.
+
+        All items that score as high as the k-th are there, so m may pass k; equal scores are in order of item, and the
+        caller breaks ties by key. With `positive` only items that score above zero count.
+        """
+        question = self._question(q)
+        if k <= 0 or self.n_live == 0:
+            return np.zeros(0, np.int64), np.zeros(0, np.float64)
+        rows = self._candidates(question, k)
+        scores = _exact(self._store.vectors, rows, question)
+        if positive:
+            rows, scores = rows[scores > 0], scores[scores > 0]
+        if len(scores) > k:
+            reached = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
+            rows, scores = rows[reached], scores[reached]
+        items = self._store.items[rows]
+        order = np.lexsort((items, -scores))
+        return items[order], scores[order]
+
+    def _question(self, q: Float64s) -> Float64s:
+        question = np.ascontiguousarray(q, dtype=np.float64)
+        if question.shape != (self.d,) or not np.isfinite(question).all():
+            raise BadRequest(
+                f"a question of shape {question.shape} is not {self.d} finite numbers",
+                hint="Embed it with the model of this index.",
+            )
+        return question
+
+    def _candidates(self, q: Float64s, k: int) -> Int64s:
+        """Live rows that may be among the k best: a float32 product, with room for twice its largest error.
+
+        A dot product of d float32 numbers is wrong by at most d·2⁻²⁴·Σ|xᵢqᵢ| to first order in whatever order it is
+        summed (Higham, Accuracy and Stability of Numerical Algorithms, eq. 3.5), the sum is at most ‖x‖‖q‖, and
+        rounding q adds one more 2⁻²⁴.
+        """
+        rough = self._store.vectors[: self.n_rows] @ q.astype(np.float32)
+        rough[~self._live] = -np.inf
+        if k >= self.n_live:
+            return np.flatnonzero(self._live)
+        margin = (self.d + 2) * 2.0**-24 * float(np.linalg.norm(q)) * (1 + _NORM_SLACK) + 10.0**-DECIMALS
+        kth = float(np.partition(rough, self.n_rows - k)[self.n_rows - k])
+        return np.flatnonzero(rough >= kth - 2 * margin)
+
+
+def _grown(store: _Store, live: NDArray[np.bool_], room: int) -> tuple[_Store, NDArray[np.bool_]]:
+    kept = np.flatnonzero(live)
+    grown = _Store(max(2 * (len(kept) + room), _FIRST_CAPACITY), store.vectors.shape[1])
+    grown.append(store.items[kept], store.vectors[kept])
+    return grown, np.ones(len(kept), np.bool_)
+
+
+def _row_of_item(row: Int64s, items: Int64s, live: NDArray[np.bool_], start: int) -> Int64s:
+    """The live row of every item: the former version's `row` less what died, plus what came from row `start` on."""
+    first = 0 if not len(row) else start
+    fresh = first + np.flatnonzero(live[first:])
+    grown = np.full(max(len(row), int(items[fresh].max(initial=-1)) + 1), -1, np.int64)
+    grown[: len(row)] = np.where((row >= 0) & live[row], row, -1) if len(row) else row
+    grown[items[fresh]] = fresh
+    return grown
+
+
+@compiled
+def _sum_products(vectors: Float32s, rows: Int64s, q: Float64s) -> Float64s:
+    sums = np.zeros(len(rows), np.float64)
+    for at in range(len(rows)):
+        for i in range(len(q)):
+            sums[at] += np.float64(vectors[rows[at], i]) * q[i]
+    return sums
+
+
+def _exact(vectors: Float32s, rows: Int64s, q: Float64s) -> Float64s:
+    return np.round(_sum_products(vectors, rows, q), DECIMALS)

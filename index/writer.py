@@ -1,0 +1,202 @@
+"""The writer: the only way to change a namespace, one whole batch at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from . import records
+from .aliases import Aliases
+from .errors import TablesMoved, WriterFenced
+from .graph.segment import Segment, write_segment
+from .lock import WriterLock
+from .manifest import Fingerprint, Manifest, Manifests, now
+from .plan import Changes, Embed, Plan, plan
+from .recovery import newest_holding, open_tables, sync_since
+from .tables import Tables, VersionGap
+from .types import Document, Key, Passage
+
+ATTEMPTS = 3
+
+
+class Writer:
+    """Writes one namespace. Opening it fences every former writer; whoever loses a commit must stop.
+
+    One thread uses a writer. After WriterFenced or TablesMoved it is of no further use.
+    """
+
+    def __init__(
+        self, folder: Path, lock: WriterLock, manifest: Manifest, tables: Tables, segments: Mapping[str, Segment], embed: Embed
+    ) -> None:
+        self.folder = folder
+        self.manifests = Manifests(folder / "manifests")
+        self.manifest = manifest
+        self.tables = tables
+        self.segments = dict(segments)
+        """Every segment of the newest manifest by name; their sum is the state."""
+        self._lock = lock
+        self._embed = embed
+        self._aliases: Aliases | None = None
+        self._synced = 0.0
+
+    @classmethod
+    def create(cls, folder: Path, fingerprint: Fingerprint, embed: Embed, *, positions: Mapping[str, int] | None = None) -> Self:
+        """Make an empty namespace in a folder that has none, and open it."""
+        manifests = Manifests(folder / "manifests")
+        manifests.create()
+        (folder / "segments").mkdir(exist_ok=True)
+        lock = WriterLock(folder / "writer.lock")
+        lock.acquire(take_over=False)
+        tables = Tables(folder / "tables", fingerprint)
+        tables.create()
+        manifest = Manifest(
+            number=manifests.next_number(), epoch=1, cause="open", time=now(), parent="", fingerprint=fingerprint,
+            tables=dict(tables.versions), segments=(), delta=None, positions=positions or {},
+        ).sealed()  # fmt: skip
+        if manifest.number != 1 or not manifests.commit(manifest):
+            lock.release()
+            raise WriterFenced(f"{folder} already holds an index", hint="open it instead of creating it")
+        return cls(folder, lock, manifest, tables, {}, embed)
+
+    @classmethod
+    def open(cls, folder: Path, fingerprint: Fingerprint, embed: Embed, *, take_over: bool = False) -> Self:
+        """Recover the newest state that holds, then commit a manifest with a new epoch before anything else.
+
+        Raises WriterBusy where a process on this machine holds the lock (unless `take_over`), WrongFingerprint where the index
+        was made otherwise, Torn where no manifest holds.
+        """
+        lock = WriterLock(folder / "writer.lock")
+        lock.acquire(take_over=take_over)
+        try:
+            manifests = Manifests(folder / "manifests")
+            newest, segments = newest_holding(folder, manifests)
+            newest.require(fingerprint, folder)
+            writer = cls(folder, lock, newest, open_tables(folder, newest), segments, embed)
+            writer._commit(cause="open", number=manifests.next_number(), epoch=newest.epoch + 1, delta=None)
+        except BaseException:
+            lock.release()
+            raise
+        return writer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Checkpoint and let go of the lock."""
+        try:
+            self.checkpoint()
+        finally:
+            self._lock.release()
+
+    def documents(self, ids: Sequence[str]) -> dict[str, Document]:
+        """Current rows of these documents, tombstones included; unknown ids are left out."""
+        rows = self.tables.read("documents", [records.document_key(id) for id in dict.fromkeys(ids)])
+        return {row["id"]: records.document(row) for row in rows}
+
+    def passages(self, keys: Sequence[Key]) -> dict[Key, Passage]:
+        """Current rows of these passages, without their vectors."""
+        columns = [name for name in self.tables.schemas["passages"].names if name != "vector"]
+        return {row["key"]: records.passage(row) for row in self.tables.read("passages", keys, columns)}
+
+    def commit(self, changes: Changes, positions: Mapping[str, int], watermark: int) -> Manifest:
+        """Apply a batch and make it visible, whole or not at all.
+
+        `positions` are those of the log up to which events are now reflected, `watermark` the stamp of the newest of them. Raises
+        WriterFenced when another writer took over, TablesMoved when a table would not hold still, and what the embedder raises;
+        nothing of the batch is visible then.
+        """
+        try:
+            batch = plan(
+                changes, self.segments.values(), self.manifest.counts, self.tables.schemas, self._embed, self._living_aliases()
+            )
+            self._write(batch)
+            delta = None
+            if batch.segment.entries:
+                name = f"{self.manifest.number + 1:020d}-{self.manifest.epoch}.arrow"
+                delta = write_segment(self.folder / "segments", name, batch.segment)
+            times = [document.event_time for document in changes.documents if document.event_time is not None]
+            self._commit(
+                cause="batch",
+                delta=delta,
+                segments=self.manifest.segments if delta is None else (*self.manifest.segments, delta),
+                positions={**self.manifest.positions, **positions},
+                watermark=max(watermark, self.manifest.watermark),
+                newest_event_time=max(times + [time for time in [self.manifest.newest_event_time] if time is not None], default=None),
+                counts=batch.counts,
+            )
+        except BaseException:
+            # They may already stand where the batch would have brought them.
+            self._aliases = None
+            raise
+        if delta is not None:
+            self.segments[delta.name] = batch.segment
+        return self.manifest
+
+    def replace_segments(self, merged: Mapping[str, Segment], **change: Any) -> Manifest:
+        """Commit the same state in other files: what maintenance made of tables and segments."""
+        self._commit(cause="maintenance", delta=None, **change)
+        self.segments = {file.name: merged.get(file.name) or self.segments[file.name] for file in self.manifest.segments}
+        return self.manifest
+
+    def checkpoint(self) -> Mapping[str, int]:
+        """Bring everything up to the newest manifest onto the disk; returns the positions that are durable now.
+
+        LanceDB does not sync its files, so until then a power loss can take commits back, and the log must keep their events.
+        """
+        started = time.time()
+        sync_since(self.folder, self._synced)
+        self._synced = started
+        return self.manifest.positions
+
+    def _write(self, batch: Plan) -> None:
+        """Write the rows of a batch on top of exactly the newest manifest."""
+        for attempt in range(ATTEMPTS):
+            try:
+                for name in records.TABLES:
+                    self.tables.delete(name, batch.delete[name])
+                    self.tables.add(name, batch.add[name])
+                return
+            except VersionGap as gap:
+                self._check_epoch()
+                if attempt == ATTEMPTS - 1:
+                    raise TablesMoved(gap.message, hint="find the other process that writes this folder and stop it") from gap
+                self.tables.open(self.manifest.tables)
+
+    def _commit(self, **change: Any) -> None:
+        manifest = self.manifest.model_copy(
+            update={
+                "number": self.manifest.number + 1,
+                "time": now(),
+                "parent": self.manifest.checksum,
+                "tables": dict(self.tables.versions),
+                **change,
+            }
+        ).sealed()
+        if not self.manifests.commit(manifest):
+            raise self._fenced()
+        self.manifest = manifest
+
+    def _check_epoch(self) -> None:
+        if self.manifests.exists(self.manifest.number + 1):
+            raise self._fenced()
+
+    def _fenced(self) -> WriterFenced:
+        return WriterFenced(
+            f"another writer took over {self.folder}: snapshot {self.manifest.number + 1} is not from epoch {self.manifest.epoch}",
+            hint="nothing of this batch is visible; stop this process, its events are still in the log",
+        )
+
+    def _living_aliases(self) -> Aliases | None:
+        """Vectors of all entities, read when the first batch needs them."""
+        made = self.manifest.fingerprint
+        if self._aliases is None and made.alias_threshold is not None:
+            self._aliases = Aliases(made.dimensions, made.alias_threshold, made.alias_same_digits)
+            rows = self.tables.dataset("entities").to_table()
+            self._aliases.bear([records.entity(row) for row in rows.drop_columns("vector").to_pylist()], records.matrix(rows["vector"]))
+        return self._aliases

@@ -1,0 +1,1 @@
+"""How does an event become the next snapshot?"""
