@@ -31,8 +31,8 @@ _FUNCTION_WORDS = _ARTICLES | frozenset(
 )
 """Words whose capital at the start of a sentence says nothing."""
 
-# Python's `re` has no class for capitals, so it is spelled out: the letters with a lower-case partner up to U+1FFFF.
-_UPPER = "".join(chr(point) for point in range(0x20000) if chr(point).isupper() or chr(point).istitle())
+# Python's `re` has no class for capitals, so it is spelled out; up to U+FFFF, where `re` looks a class up in a bitmap.
+_UPPER = "".join(chr(point) for point in range(0x10000) if chr(point).isupper() or chr(point).istitle())
 _CAP = f"[{re.escape(_UPPER)}]"
 _LETTERS = "[\\w\u0300-\u036f]"
 _TITLE_WORDS = r"(?:Mrs?|Ms|Dr|Prof|Ste?|Rev|Hon|Gen|Col|Maj|Capt|Lt|Sgt|Gov|Sen|Mt|Ft|Jr|Sr|Fr)\."
@@ -44,8 +44,9 @@ _QUOTED = re.compile(
     r"(?<!\w)\"(?P<straight>\w[^\"\n]{0,99}?)\"(?!\w)|“(?P<curly>[^”\n]{1,100})”|``\s*(?P<tex>[^'\n]{1,100}?)\s*''"
     r"|«\s*(?P<angle>[^»\n]{1,100}?)\s*»|《(?P<book>[^》\n]{1,40})》|「(?P<corner>[^」\n]{1,40})」"
 )
+_WORD_AND_BLANK = re.compile(r"([^\s'’]++)\S*+\s*+")
 _OPENS = re.compile(r"[\W_]*")
-_CAMEL = re.compile(r"(?<=[A-Za-z][a-z])(?<!\bMc)(?<!\bMac)(?<!\b[DL][aei])(?=[A-Z][a-z])")
+_CAMEL = re.compile(r"(?<=[A-Za-z][a-z])(?<!\bMc)(?<!\bMac)(?<!\bD[aeiu])(?<!\bL[ae])(?=[A-Z][a-z])")
 
 
 class Name(NamedTuple):
@@ -71,45 +72,38 @@ def names(sentence: str, *, opens: bool = True) -> list[Name]:
     """
     quoted = [name for found in _QUOTED.finditer(sentence) if (name := _quotation(found)) is not None]
     first = _OPENS.match(sentence).end() if opens else -1  # type: ignore[union-attr]  # it matches the empty string
-    found_names = list(quoted)
-    for run in _RUN.finditer(sentence):
-        if any(name.start <= run.start() and run.end() <= name.end for name in quoted):
-            continue
-        name = _run_name(run, opening=run.start() == first)
-        if name is not None:
-            found_names.append(name)
-    if quoted:
-        found_names.sort(key=lambda name: name.start)
-    return found_names
+    runs = [name for run in _RUN.finditer(sentence) if (name := _run_name(run, opening=run.start() == first)) is not None]
+    if not quoted:
+        return runs
+    found: list[Name] = []
+    for name in sorted([*quoted, *runs], key=lambda name: (name.start, -name.end)):
+        if not found or name.end > found[-1].end:  # else it stands inside a quoted title
+            found.append(name)
+    return found
 
 
 def _run_name(run: re.Match[str], opening: bool) -> Name | None:
-    text, start = run[0], run.start()
+    text = run[0]
     droppable = _FUNCTION_WORDS if opening else _ARTICLES
-    dropped = False
-    while True:
-        word, blank, rest = text.partition(" ")
-        bare = word.lower()
-        if bare.partition("'")[0].partition("’")[0] not in droppable and not (dropped and bare in CONNECTORS):
+    at = 0
+    while found := _WORD_AND_BLANK.match(text, at):
+        word = found[1].lower()
+        if word not in droppable and not (at and word in CONNECTORS):
             break
-        if not blank:
-            return None
-        kept = rest.lstrip()
-        start += len(text) - len(kept)
-        text, dropped = kept, True
-    written = uncamel(text)
+        at = found.end()
+    written = uncamel(text[at:])
     words = written.lower().split()
-    if len(words) > MOST_WORDS or all(word in _CALENDAR for word in words):
+    if not words or len(words) > MOST_WORDS or all(word in _CALENDAR for word in words):
         return None
-    doubtful = opening and not dropped and len(words) == 1 and "." not in text
-    return Name(" ".join(written.split()), start, run.end(), doubtful)
+    doubtful = opening and at == 0 and len(words) == 1 and "." not in written
+    return Name(" ".join(written.split()), run.start() + at, run.end(), doubtful)
 
 
 def _quotation(found: re.Match[str]) -> Name | None:
     group = found.lastgroup or ""
     text = found[group].rstrip(" ,.;:")
     words = text.split()
-    if not words or len(words) > MOST_WORDS or words[0].lower() in _FUNCTION_WORDS and len(words) == 1:
+    if not words or len(words) > MOST_WORDS or text.strip("?!").lower() in _FUNCTION_WORDS:
         return None
     # Titles capitalise their first and last word; speech and scare quotes hardly ever do both.
     if any(word[0].islower() for word in (words[0], words[-1])) or not any(letter.isalnum() for letter in text):

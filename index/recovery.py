@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import lance
+
 from .errors import StoreError, Torn
 from .graph.segment import Segment, read_segment
 from .manifest import Manifest, Manifests
@@ -44,6 +46,18 @@ def open_tables(folder: Path, manifest: Manifest) -> Tables:
             _drop_after(folder / "tables", name, manifest.tables[name])
     tables.open(manifest.tables)
     return tables
+
+
+def drop_unreadable(folder: Path, table: str) -> None:
+    """Take a table that no manifest pins back to its newest version that opens; without any, it starts empty again."""
+    versions = folder / f"{table}.lance" / "_versions"
+    for path in sorted(versions.glob("*.manifest")):
+        try:
+            lance.dataset(str(folder / f"{table}.lance"))
+            return
+        except (OSError, ValueError):
+            path.unlink()
+            (versions / "latest_version_hint.json").unlink(missing_ok=True)
 
 
 def sync_since(folder: Path, moment: float) -> None:

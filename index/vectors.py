@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .compiled import compiled
 from .errors import BadRequest, StoreError
@@ -68,7 +68,7 @@ class VectorTable:
     def d(self) -> int:
         return int(self._store.vectors.shape[1])
 
-    def extend(self, items: object, vectors: object, dead_rows: object = ()) -> VectorTable:
+    def extend(self, items: ArrayLike, vectors: ArrayLike, dead_rows: ArrayLike = ()) -> VectorTable:
         """The version in which `dead_rows` are gone and `items` (m,) have the rows `vectors` (m, d); self is unchanged.
 
         A row for an item that has one replaces it. Raises StoreError for a vector that is neither of unit length nor
@@ -95,7 +95,7 @@ class VectorTable:
         live = np.concatenate((live, np.zeros(start - len(live), np.bool_), np.ones(len(new), np.bool_)))
         return VectorTable(store, live, _row_of_item(row, store.items, live, start))
 
-    def _checked(self, items: object, vectors: object) -> tuple[Int64s, Float32s]:
+    def _checked(self, items: ArrayLike, vectors: ArrayLike) -> tuple[Int64s, Float32s]:
         new = np.asarray(items, dtype=np.int64)
         matrix = np.asarray(vectors, dtype=np.float32)
         if matrix.shape != (len(new), self.d) or len(np.unique(new)) != len(new) or new.min(initial=0) < 0:
@@ -123,7 +123,7 @@ class VectorTable:
         rows[known] = self._row[items[known]]
         return rows
 
-    def scores(self, items: object, q: Float64s) -> Float64s:
+    def scores(self, items: ArrayLike, q: Float64s) -> Float64s:
         """Exact cosines (m,) of items (m,) with a unit vector q (d,); raises StoreError for an item without one."""
         asked = np.asarray(items, dtype=np.int64)
         rows = self.rows_of(asked)

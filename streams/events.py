@@ -1,7 +1,7 @@
 """Events on the wire: bytes to a DocumentEvent that keeps every rule, and back.
 
-Whatever comes in, a feed, an HTTP body or a Kafka record, passes through `decode`. So an event that got this far can be stored,
-and one that did not carries a reason of one line that names its document and field and never quotes its text.
+Whatever comes in, a feed, an HTTP body or a Kafka record, passes through `decode`. So an event that got this far can be
+stored, and one that did not carries a reason of one line that names its document and field and never quotes its text.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -52,16 +53,16 @@ def decode(data: bytes | str, limits: Limits = DEFAULT_LIMITS, default_namespace
 
     Raises InvalidEvent when it is not one, breaks a rule of DocumentEvent or exceeds `limits`.
     """
-    size = len(data) if isinstance(data, bytes) else _utf8_size(data)
-    if size > limits.event_bytes:
-        raise InvalidEvent(f"an event of {size} bytes is larger than any within the limits", hint="split the document")
+    if len(data) > limits.event_bytes:
+        reason = f"an event of {len(data)} bytes; within the limits none has more than {limits.event_bytes}"
+        raise InvalidEvent(reason, hint="split the document")
     repeated: list[str] = []
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
         if len(fields) < len(pairs):
-            names = [name for name, _ in pairs]
-            repeated.extend(name for name in fields if names.count(name) > 1)
+            counts = Counter(name for name, _ in pairs)
+            repeated.append(max(counts, key=counts.__getitem__))
         return fields
 
     try:
@@ -77,14 +78,18 @@ def decode(data: bytes | str, limits: Limits = DEFAULT_LIMITS, default_namespace
     if default_namespace is not None:
         fields.setdefault("namespace", default_namespace)
     if repeated:
-        raise _invalid(fields, f"the key {_quoted(repeated[0])} stands there twice", hint="only one of them can be meant")
+        raise _invalid(
+            fields, f"the key {_quoted(repeated[0])} stands there twice", hint="only one of them can be meant"
+        )
     return validated(fields, limits)
 
 
-def validated(fields: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> DocumentEvent:
+def validated(fields: dict[str, Any], limits: Limits = DEFAULT_LIMITS) -> DocumentEvent:
     """The event with these fields, as JSON gives them. Raises InvalidEvent as `decode` does."""
     if (version := fields.get("v", 1)) != 1 or type(version) is not int:
-        raise _invalid(fields, f"field 'v': {_quoted(version)} is no known version of events", hint="this gistream reads 1")
+        raise _invalid(
+            fields, f"field 'v': {_quoted(version)} is no known version of events", hint="this gistream reads 1"
+        )
     moment = fields.get("event_time")
     if isinstance(moment, int | float) or (isinstance(moment, str) and not _ISO_DATE.match(moment)):
         # Whether a bare number counts seconds or milliseconds would be a guess.
@@ -94,7 +99,7 @@ def validated(fields: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> Doc
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise _invalid(fields, f"field {_quoted(place)}: {first['msg']}") from None
+        raise _invalid(fields, f"field {_quoted(place)}: {first['msg'].removeprefix('Value error, ')}") from None
     except OverflowError:
         raise _invalid(fields, "field 'event_time': outside the years 1 to 9999 in UTC") from None
     _check_metadata(fields, event.metadata)
@@ -129,7 +134,7 @@ def _canonical(value: Mapping[str, Any]) -> str:
 
 
 def _check_metadata(fields: Mapping[str, Any], metadata: Metadata) -> None:
-    """Refuse what JSON, a table or a filter could not hold: NaN, integers beyond 64 bits, keys that are no strings, depth."""
+    """Refuse what JSON, a table or a filter could not hold: NaN, integers beyond 64 bits, odd keys, great depth."""
     waiting: list[tuple[str, Any, int]] = [("metadata", metadata, 1)]
     while waiting:
         place, value, depth = waiting.pop()
@@ -138,7 +143,7 @@ def _check_metadata(fields: Mapping[str, Any], metadata: Metadata) -> None:
             raise _invalid(fields, f"field {_quoted(place)}: {flaw}")
         if isinstance(value, Mapping):
             for name, member in value.items():
-                if not isinstance(name, str) or _utf8_size(name) < 0:
+                if not isinstance(name, str) or not _encodable(name):
                     raise _invalid(fields, f"field {_quoted(place)}: the key {_quoted(name)} is no valid text")
                 waiting.append((f"{place}.{name}", member, depth + 1))
         elif isinstance(value, list | tuple):
@@ -148,7 +153,7 @@ def _check_metadata(fields: Mapping[str, Any], metadata: Metadata) -> None:
 def _flaw(value: object, depth: int) -> str:
     match value:
         case str():
-            return "" if _utf8_size(value) >= 0 else "not valid Unicode (a lone surrogate)"
+            return "" if _encodable(value) else "not valid Unicode (a lone surrogate)"
         case bool() | None:
             return ""
         case int():
@@ -160,12 +165,12 @@ def _flaw(value: object, depth: int) -> str:
     return f"a {type(value).__name__} is no value of JSON"
 
 
-def _utf8_size(text: str) -> int:
-    """Bytes of `text` in UTF-8, -1 where it has none (a lone surrogate)."""
+def _encodable(text: str) -> bool:
     try:
-        return len(text.encode())
+        text.encode()
     except UnicodeEncodeError:
-        return -1
+        return False
+    return True
 
 
 def _invalid(fields: Mapping[str, Any], reason: str, *, hint: str = "") -> InvalidEvent:

@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array
 
-from ..compiled import compiled
 from ..errors import StoreError
-
-Int32s = NDArray[np.int32]
-Int64s = NDArray[np.int64]
+from .chains import Chains, Int32s, Int64s, append, followed, merged
 
 _FIRST_CAPACITY = 1024
-
-
-class Chains(NamedTuple):
-    """The arrays a kernel walks: row i is `col, weight[ptr[i]:ptr[i+1]]` plus the arena entries from head[i] to -1.
-
-    The base slice is sorted by column and names no column twice; the chain is in no order and may repeat or cancel
-    anything. `ptr` may cover fewer rows than `head`: the later rows have a chain only.
-    """
-
-    ptr: Int64s
-    col: Int32s
-    weight: Int64s
-    head: Int32s
-    arena_col: Int32s
-    arena_weight: Int64s
-    arena_next: Int32s
 
 
 class _Arena:
@@ -99,14 +78,14 @@ class SparseRows:
         return cls(Chains(*base, head, arena.col, arena.weight, arena.next), sums[ptr[1:]] - sums[ptr[:-1]], arena)
 
     @classmethod
-    def from_entries(cls, rows: object, cols: object, weights: object, n_rows: int) -> SparseRows:
+    def from_entries(cls, rows: ArrayLike, cols: ArrayLike, weights: ArrayLike, n_rows: int) -> SparseRows:
         """Sum entries in any order (three int arrays (m,)); raises StoreError where a row or column is outside."""
         r, c, w = _entries(rows, cols, weights, n_rows)
         matrix = coo_array((w, (r, c)), shape=(n_rows, _width(c))).tocsr()
         matrix.eliminate_zeros()
         return _from_canonical(matrix)
 
-    def extend(self, rows: object, cols: object, weights: object, n_rows: int) -> SparseRows:
+    def extend(self, rows: ArrayLike, cols: ArrayLike, weights: ArrayLike, n_rows: int) -> SparseRows:
         """The version after a delta (three int arrays (m,), weights of either sign); self is unchanged.
 
         `n_rows` may grow. Raises StoreError where it shrinks, and where a row or column is outside.
@@ -122,7 +101,7 @@ class SparseRows:
         totals = np.zeros(n_rows, np.int64)
         totals[: self.n_rows] = self.totals
         arena = self._arena.with_room(len(r))
-        _append(r, c, w, head, totals, arena.col, arena.weight, arena.next, arena.used)
+        append(r, c, w, head, totals, arena.col, arena.weight, arena.next, arena.used)
         arena.used += len(r)
         chains = self.chains._replace(head=head, arena_col=arena.col, arena_weight=arena.weight, arena_next=arena.next)
         return SparseRows(chains, totals, arena)
@@ -156,7 +135,7 @@ class SparseRows:
         ptr, col, weight = self.chains[:3]
         whole_ptr = np.concatenate((ptr, np.full(self.n_rows + 1 - len(ptr), ptr[-1])))
         base = csr_array((weight, col, whole_ptr), shape=(self.n_rows, n_cols))
-        rows, entries = _followed(self.chains, self.n_delta)
+        rows, entries = followed(self.chains, self.n_delta)
         if not len(rows):
             return base
         late = (self._arena.weight[entries], (rows, self._arena.col[entries]))
@@ -177,87 +156,16 @@ def _from_canonical(matrix: csr_array) -> SparseRows:
     )
 
 
-def _entries(rows: object, cols: object, weights: object, n_rows: int) -> tuple[Int64s, Int64s, Int64s]:
+def _entries(rows: ArrayLike, cols: ArrayLike, weights: ArrayLike, n_rows: int) -> tuple[Int64s, Int64s, Int64s]:
     r, c, w = (np.ascontiguousarray(part, dtype=np.int64) for part in (rows, cols, weights))
     if not len(r) == len(c) == len(w):
         raise StoreError(
             f"{len(r)} rows, {len(c)} columns and {len(w)} weights are no list of entries",
             hint="Give one of each per entry.",
         )
-    if len(r) and not (0 <= r.min() and r.max() < n_rows and 0 <= c.min() and c.max() <= np.iinfo(np.int32).max):
+    if len(r) and (min(r.min(), c.min()) < 0 or r.max() >= n_rows or c.max() > np.iinfo(np.int32).max):
         raise StoreError(
             f"an entry lies outside {n_rows} rows (rows {r.min()} to {r.max()}, columns {c.min()} to {c.max()})",
             hint="Number the new keys before adding their entries.",
         )
     return r, c, w
-
-
-@compiled
-def _append(
-    rows: Int64s,
-    cols: Int64s,
-    weights: Int64s,
-    head: Int32s,
-    totals: Int64s,
-    arena_col: Int32s,
-    arena_weight: Int64s,
-    arena_next: Int32s,
-    used: int,
-) -> None:
-    for entry in range(len(rows)):
-        row, place = rows[entry], used + entry
-        arena_col[place] = cols[entry]
-        arena_weight[place] = weights[entry]
-        arena_next[place] = head[row]
-        head[row] = place
-        totals[row] += weights[entry]
-
-
-@compiled
-def _followed(chains: Chains, n_delta: int) -> tuple[Int64s, Int64s]:
-    """Row and arena place of every entry that this version's heads lead to."""
-    rows, places = np.empty(n_delta, np.int64), np.empty(n_delta, np.int64)
-    found = 0
-    for row in range(len(chains.head)):
-        place = chains.head[row]
-        while place >= 0:
-            rows[found], places[found] = row, place
-            found += 1
-            place = chains.arena_next[place]
-    return rows[:found], places[:found]
-
-
-@compiled
-def merged(chains: Chains, row: int) -> tuple[Int32s, Int64s]:
-    """Merge the sorted base slice with the chain, sorted here, in O(base + chain log chain)."""
-    start, stop = (chains.ptr[row], chains.ptr[row + 1]) if row + 1 < len(chains.ptr) else (0, 0)
-    length = 0
-    place = chains.head[row]
-    while place >= 0:
-        length += 1
-        place = chains.arena_next[place]
-    if length == 0:
-        return chains.col[start:stop].copy(), chains.weight[start:stop].copy()
-    late = np.empty(length, np.int64)
-    place = chains.head[row]
-    for at in range(length):
-        late[at] = place
-        place = chains.arena_next[place]
-    late = late[np.argsort(chains.arena_col[late])]
-
-    cols, weights = np.empty(stop - start + length, np.int32), np.empty(stop - start + length, np.int64)
-    size, base, at = 0, start, 0
-    while base < stop or at < length:
-        if base < stop and (at == length or chains.col[base] <= chains.arena_col[late[at]]):
-            column, weight = chains.col[base], chains.weight[base]
-            base += 1
-        else:
-            column, weight = chains.arena_col[late[at]], chains.arena_weight[late[at]]
-            at += 1
-        while at < length and chains.arena_col[late[at]] == column:
-            weight += chains.arena_weight[late[at]]
-            at += 1
-        if weight != 0:
-            cols[size], weights[size] = column, weight
-            size += 1
-    return cols[:size], weights[:size]

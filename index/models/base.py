@@ -51,8 +51,10 @@ class Embedder(Protocol):
 
 def unit_rows(vectors: NDArray[Any]) -> NDArray[np.float32]:
     """`vectors` (n, d) scaled to rows of Euclidean length 1; rows of zeros stay. The input must be finite."""
-    # float64: a float32 sum over thousands of dimensions would lose the sixth digit of the length.
     wide = vectors.astype(np.float64)
-    length = np.sqrt(np.einsum("nd,nd->n", wide, wide))[:, None]
-    unit: NDArray[np.float64] = np.divide(wide, length, out=np.zeros_like(wide), where=length > 0)
+    largest = np.abs(wide).max(axis=1, initial=0.0, keepdims=True)
+    # Divided by the largest first, so that no square under- or overflows.
+    unit: NDArray[np.float64] = np.divide(wide, largest, out=np.zeros_like(wide), where=largest > 0)
+    length = np.sqrt(np.einsum("nd,nd->n", unit, unit))[:, None]
+    np.divide(unit, length, out=unit, where=length > 0)
     return unit.astype(np.float32)

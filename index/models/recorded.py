@@ -35,7 +35,7 @@ class Recording:
         Raises ModelError, with the path, when the file is not such a recording.
         """
         try:
-            with np.load(path, allow_pickle=False) as arrays:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
                 keys, row, vectors = arrays["keys"], arrays["row"], arrays["vec"]
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise _unreadable(path, str(error)) from error

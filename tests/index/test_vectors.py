@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from index import vectors as vectors_module
 from index.errors import BadRequest, StoreError
@@ -126,7 +126,7 @@ def test_two_successors_of_one_version_do_not_see_each_other() -> None:
         ([], np.empty((0, 2)), [-1]),
     ],
 )
-def test_rows_that_do_not_fit_are_refused(items: list[int], vectors: object, dead: list[int]) -> None:
+def test_rows_that_do_not_fit_are_refused(items: list[int], vectors: ArrayLike, dead: list[int]) -> None:
     table = VectorTable.empty(2).extend([0], [[1.0, 0.0]])
     with pytest.raises(StoreError):
         table.extend(items, vectors, dead)

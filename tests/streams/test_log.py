@@ -8,7 +8,9 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -39,9 +41,9 @@ def ids(accepted: list[Accepted]) -> list[str]:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Log:
-    # Left open where a test fails: closing is itself under test.
-    return Log(tmp_path / "log.db")
+def log(tmp_path: Path) -> Iterator[Log]:
+    with Log(tmp_path / "log.db") as log:
+        yield log
 
 
 BATCH = st.lists(st.tuples(st.sampled_from(NAMESPACES), st.integers(0, 60), st.none() | st.integers(0, 9)), max_size=5)
@@ -91,7 +93,7 @@ def test_it_equals_a_naive_list(
             case "erase", (str(namespace), number):
                 log.erase(namespace, None if number is None else f"d{number}")
                 kept = [
-                    r for r in kept if r[2].namespace != namespace or number is not None and r[2].id != f"d{number}"
+                    r for r in kept if r[2].namespace != namespace or (number is not None and r[2].id != f"d{number}")
                 ]
             case _:
                 log.close()
@@ -163,9 +165,7 @@ def in_order(accepted: list[Accepted]) -> bool:
     for item in accepted:
         thread, _, number = item.event.id.rpartition("-")
         sent.setdefault(thread, []).append(int(number))
-    increasing = all(
-        a.position < b.position and a.stamp < b.stamp for a, b in zip(accepted, accepted[1:], strict=False)
-    )
+    increasing = all(a.position < b.position and a.stamp < b.stamp for a, b in pairwise(accepted))
     return increasing and all(numbers == list(range(len(numbers))) for numbers in sent.values())
 
 
@@ -200,7 +200,7 @@ def test_processes_share_one_log(tmp_path: Path) -> None:
         assert in_order(stored)
 
 
-def together(calls: list[Callable[[], object]], log: Log) -> list[object]:
+def together(calls: Sequence[Callable[[], object]], log: Log) -> list[object]:
     """What each call returned or raised; all but the first were made to wait for their turn together."""
     results: list[object] = [None] * len(calls)
 
@@ -224,7 +224,7 @@ def together(calls: list[Callable[[], object]], log: Log) -> list[object]:
 def test_concurrent_appends_share_a_commit(log: Log) -> None:
     commits: list[str] = []
     log.database._writer.set_trace_callback(lambda statement: commits.append(statement))
-    calls = [lambda number=number: log.append([event(f"d{number}"), event(f"e{number}")]) for number in range(20)]
+    calls = [partial(log.append, [event(f"d{number}"), event(f"e{number}")]) for number in range(20)]
     tokens = together(calls, log)
     assert commits.count("COMMIT") == 3  # of the block itself, of the first caller, of all others
     found = {str(item.position): item.event.id for item in everything(log)}
@@ -234,7 +234,7 @@ def test_concurrent_appends_share_a_commit(log: Log) -> None:
 def test_a_full_disk_acknowledges_nothing(log: Log) -> None:
     log.append([event("before")])
     log.database._writer.execute("PRAGMA max_page_count = 12")
-    calls = [lambda number=number: log.append([event(f"d{number}", text="x" * 5000)]) for number in range(20)]
+    calls = [partial(log.append, [event(f"d{number}", text="x" * 5000)]) for number in range(20)]
     results = together(calls, log)
     refused = [result for result in results if isinstance(result, StoreError)]
     assert len(refused) >= 19 and "Free space" in str(refused[-1])

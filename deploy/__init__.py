@@ -1,0 +1,1 @@
+"""How are the parts put together and run?"""

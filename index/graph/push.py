@@ -1,0 +1,119 @@
+"""The kernel of local push: rounds over a frontier, with the nodes reached so far in a hash table."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compiled import compiled
+from .chains import Chains, Int64s, merged
+
+Float64s = NDArray[np.float64]
+
+UNIT = 10_000
+"""Weight of one plain edge: degrees are row sums divided by this."""
+
+_FIRST_PLACES = 2**14
+
+
+class _Reached(NamedTuple):
+    """The nodes reached so far, as an open hash table of 2^k places: cost and memory follow the walk, not the graph."""
+
+    node: Int64s
+    """-1 where the place is free."""
+    residual: Float64s
+    mass: Float64s
+
+
+@compiled
+def _table(places: int) -> _Reached:
+    return _Reached(np.full(places, -1, np.int64), np.zeros(places), np.zeros(places))
+
+
+@compiled
+def _place(node: Int64s, wanted: int) -> int:
+    """Where `wanted` is, or the free place where it belongs (Fibonacci hashing, linear probing)."""
+    last = len(node) - 1
+    place = np.int64((np.uint64(wanted) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & last
+    while node[place] != wanted and node[place] >= 0:
+        place = (place + 1) & last
+    return int(place)
+
+
+@compiled
+def _with_room(reached: _Reached, wanted: int) -> _Reached:
+    """A table at most half full once it holds `wanted` nodes."""
+    if 2 * wanted <= len(reached.node):
+        return reached
+    places = len(reached.node)
+    while places < 2 * wanted:
+        places *= 2
+    grown = _table(places)
+    for old in np.flatnonzero(reached.node >= 0):
+        place = _place(grown.node, reached.node[old])
+        grown.node[place] = reached.node[old]
+        grown.residual[place] = reached.residual[old]
+        grown.mass[place] = reached.mass[old]
+    return grown
+
+
+@compiled
+def push(
+    chains: Chains,
+    totals: Int64s,
+    seeds: Int64s,
+    amounts: Float64s,
+    rank: NDArray[np.uint64],
+    gamma: float,
+    epsilon: float,
+) -> tuple[Int64s, Float64s, int, int, float]:
+    """Nodes with mass, their mass, pushes, entries read and max r(v) / max(1, deg(v)); `seeds` (s,) are distinct."""
+    reached = _with_room(_table(_FIRST_PLACES), len(seeds))
+    size = len(seeds)
+    for k in range(len(seeds)):
+        place = _place(reached.node, seeds[k])
+        reached.node[place] = seeds[k]
+        reached.residual[place] = amounts[k]
+    frontier = seeds[amounts > epsilon * np.maximum(1.0, totals[seeds] / UNIT)]
+
+    pushes, edges = 0, 0
+    while len(frontier) > 0:
+        # Take all residuals before any is handed on: what a node hands on may not depend on its turn in the round.
+        frontier = frontier[np.argsort(rank[frontier])]
+        taken = np.empty(len(frontier))
+        for k in range(len(frontier)):
+            place = _place(reached.node, frontier[k])
+            taken[k] = reached.residual[place]
+            reached.mass[place] += gamma * taken[k]
+            reached.residual[place] = 0.0
+        pushes += len(frontier)
+
+        queue: list[np.int64] = []
+        for k in range(len(frontier)):
+            v = frontier[k]
+            if totals[v] == 0:
+                continue
+            cols, weights = merged(chains, v)
+            edges += len(cols)
+            reached = _with_room(reached, size + len(cols))
+            share = (1 - gamma) * taken[k] / totals[v]
+            for j in range(len(cols)):
+                place = _place(reached.node, cols[j])
+                if reached.node[place] < 0:
+                    reached.node[place] = cols[j]
+                    size += 1
+                before = reached.residual[place]
+                after = before + share * weights[j]
+                reached.residual[place] = after
+                # No bound lies below epsilon: most entries are done without a look at the degree.
+                if after > epsilon and before <= epsilon * max(1.0, totals[cols[j]] / UNIT) < after:
+                    queue.append(np.int64(cols[j]))
+        frontier = np.array(queue)
+
+    worst = 0.0
+    for left in np.flatnonzero(reached.residual):
+        worst = max(worst, reached.residual[left] / max(1.0, totals[reached.node[left]] / UNIT))
+    pushed = np.flatnonzero(reached.mass)
+    return reached.node[pushed], reached.mass[pushed], pushes, edges, worst

@@ -1,0 +1,1 @@
+"""What does a snapshot know about this question?"""

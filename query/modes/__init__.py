@@ -1,0 +1,1 @@
+"""The ways of reading a snapshot, one file a mode."""

@@ -1,0 +1,245 @@
+"""The embedded runner: carries events from the log into their namespaces, one batch after another."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from index import maintenance
+from index.errors import GistreamError, StoreError, WriterError
+from index.home import Home
+from index.lock import WriterLock
+from index.maintenance import Retention
+from index.manifest import Manifests
+from index.plan import Changes
+from index.types import Accepted
+
+from .apply import SOURCE, Applied, apply
+from .dead_letters import DeadLetters
+from .events import encode
+from .log import Log
+from .pipeline import Opened, Pipeline, open_namespace
+
+PAUSES = (0.2, 1.0, 5.0, 20.0)
+"""Seconds before a batch is tried again while a model is unavailable; the last one repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How much at once, and how often what comes after a commit is done."""
+
+    batch_events: int = 256
+    batch_bytes: int = 4 * 2**20
+    checkpoint_seconds: float = 5.0
+    clean_seconds: float = 60.0
+    retention: Retention = Retention()
+
+
+@dataclass(slots=True)
+class _Lane:
+    """One namespace under way."""
+
+    opened: Opened
+    commits: int = 0
+    """Since the last compaction."""
+    durable: int = 0
+    failures: int = 0
+    not_before: float = 0.0
+
+    @property
+    def position(self) -> int:
+        return self.opened.writer.manifest.positions.get(SOURCE, 0)
+
+
+class Runner:
+    """Applies the log of one data folder; a lock keeps it the only one.
+
+    Namespaces take turns, one batch each, so that a busy one does not starve the others. Use it from one thread: either `drain` it, or
+    `start` its own. A batch is committed before its position moves, so a killed runner goes on where the manifest says.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        log: Log,
+        pipeline: Pipeline,
+        *,
+        pace: Pace = Pace(),
+        take_over: bool = False,
+        on_batch: Callable[[str, Applied], None] = lambda namespace, applied: None,
+    ) -> None:
+        """Raises WriterBusy where another process already runs this folder, unless `take_over`."""
+        home.data.mkdir(parents=True, exist_ok=True)
+        self._lock = WriterLock(home.data / "runner.lock")
+        self._lock.acquire(take_over=take_over)
+        self.home = home
+        self.log = log
+        self.letters = DeadLetters(log)
+        self.error: Exception | None = None
+        """What stopped the runner's own thread; None while it is well."""
+        self._pipeline = pipeline
+        self._pace = pace
+        self._take_over = take_over
+        self._on_batch = on_batch
+        self._lanes: dict[str, _Lane] = {}
+        self._last: dict[str, int] = {}
+        self._seen = 0
+        self._checkpoint_at = time.monotonic() + pace.checkpoint_seconds
+        self._clean_at = time.monotonic() + pace.clean_seconds
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Run in a thread of its own until `close`; what stops it is kept in `error`."""
+        self._thread = threading.Thread(target=self._run, name="gistream-runner", daemon=True)
+        self._thread.start()
+
+    def drain(self) -> None:
+        """Apply everything that is in the log now. Raises what a batch that cannot be applied raises."""
+        last = self.log.last_position()
+        while self.step() or self._behind(last):
+            pass
+        self.checkpoint()
+
+    def close(self) -> None:
+        """Finish the batch under way, make everything durable and let go."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+        try:
+            self.checkpoint()
+            for lane in self._lanes.values():
+                lane.opened.writer.close()
+        finally:
+            self._lanes.clear()
+            self._lock.release()
+
+    def step(self) -> bool:
+        """Apply one batch of every namespace that has events waiting; False if none had."""
+        self._look()
+        due = [name for name in self._last if self._is_due(name)]
+        for name in due:
+            if self._stopping.is_set():
+                break
+            self._turn(name)
+        self._housekeeping()
+        return bool(due)
+
+    def checkpoint(self) -> None:
+        """Make every commit durable, then let the log forget the events that are in them."""
+        moved = False
+        for name, lane in self._lanes.items():
+            if lane.position > lane.durable:
+                lane.durable = lane.opened.writer.checkpoint().get(SOURCE, 0)
+                self.log.set_mark(name, lane.durable)
+                moved = True
+        if moved:
+            self.log.trim()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                if not self.step():
+                    self.log.wait(self._seen, timeout=0.2)
+        except Exception as error:
+            # The service reports it: health/ready says no, and every write still goes to the log.
+            self.error = error
+
+    def _look(self) -> None:
+        """See which namespaces got events since the last look."""
+        for name, last in self.log.pending(self._seen).items():
+            self._last[name] = max(last, self._last.get(name, 0))
+            self._seen = max(self._seen, last)
+
+    def _is_due(self, name: str) -> bool:
+        lane = self._lanes.get(name)
+        if lane is None:
+            return self._last[name] > self._position_on_disk(name)
+        return self._last[name] > lane.position and time.monotonic() >= lane.not_before
+
+    def _behind(self, last: int) -> bool:
+        return any(min(self._last[name], last) > lane.position for name, lane in self._lanes.items())
+
+    def _position_on_disk(self, name: str) -> int:
+        pointer = self.home.pointer(name)
+        if pointer is None:
+            return 0
+        if pointer.deleted:
+            return pointer.positions.get(SOURCE, 0)
+        manifests = Manifests(self.home.incarnation(name) / "manifests")
+        numbers = manifests.numbers()
+        return manifests.read(numbers[-1]).positions.get(SOURCE, 0) if numbers else 0
+
+    def _turn(self, name: str) -> None:
+        if name not in self._lanes:
+            self._lanes[name] = _Lane(open_namespace(self.home, name, self._pipeline, take_over=self._take_over))
+        lane = self._lanes[name]
+        batch = self.log.read(name, lane.position, self._pace.batch_events, self._pace.batch_bytes)
+        if not batch:
+            # Trimmed or replayed elsewhere: nothing of this namespace is left to read.
+            self._last[name] = lane.position
+            return
+        try:
+            self._apply(name, lane, batch)
+            lane.failures = 0
+        except GistreamError as error:
+            if not error.recoverable:
+                raise
+            lane.not_before = time.monotonic() + PAUSES[min(lane.failures, len(PAUSES) - 1)]
+            lane.failures += 1
+
+    def _apply(self, name: str, lane: _Lane, batch: Sequence[Accepted]) -> None:
+        """Commit a batch; where it cannot be, commit its halves, and a single event that cannot be goes to the dead letters."""
+        writer = lane.opened.writer
+        try:
+            applied = apply(writer, name, batch, self._pipeline.chunker, lane.opened.understand)
+        except (WriterError, StoreError):
+            raise
+        except Exception as error:
+            if isinstance(error, GistreamError) and error.recoverable:
+                raise
+            if len(batch) > 1:
+                middle = len(batch) // 2
+                self._apply(name, lane, batch[:middle])
+                self._apply(name, lane, batch[middle:])
+                return
+            [accepted] = batch
+            self.letters.put(
+                SOURCE,
+                "apply",
+                f"{type(error).__name__}: {error}",
+                encode(accepted.event),
+                position=accepted.position,
+                namespace=name,
+                id=accepted.event.id,
+            )
+            writer.commit(Changes(), {SOURCE: accepted.position}, accepted.stamp)
+            return
+        lane.commits += 1
+        self._on_batch(name, applied)
+
+    def _housekeeping(self) -> None:
+        """What keeps commits and reads cheap, and the log short; every part only when it is due."""
+        now = time.monotonic()
+        for lane in self._lanes.values():
+            while maintenance.merge(lane.opened.writer):
+                pass
+            if lane.commits >= maintenance.COMPACT_AFTER:
+                maintenance.compact(lane.opened.writer)
+                lane.commits = 0
+        if now >= self._checkpoint_at:
+            self.checkpoint()
+            self._checkpoint_at = time.monotonic() + self._pace.checkpoint_seconds
+        if now >= self._clean_at:
+            for lane in self._lanes.values():
+                maintenance.clean(lane.opened.writer, self._pace.retention)
+            self._clean_at = time.monotonic() + self._pace.clean_seconds

@@ -1,0 +1,95 @@
+"""How documents become an index: the chunker, extractor and embedder that belong together, and namespaces opened with them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.home import Home
+from index.manifest import Fingerprint
+from index.models.base import Embedder
+from index.plan import Embed
+from index.types import Extraction
+from index.understanding import TABLE, Understanding
+from index.writer import Writer
+
+from .apply import Understand
+from .chunk import ChunkConfig
+from .extract.base import Extractor
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Everything that decides what an index of given documents looks like."""
+
+    chunker: ChunkConfig
+    extractor: Extractor
+    embedder: Embedder
+    alias_edges: bool = True
+    """Keep alias edges where the embedder declares a threshold; their cost grows with the number of entities."""
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return Fingerprint(
+            chunker=self.chunker.fingerprint,
+            extractor=self.extractor.fingerprint,
+            embedder=self.embedder.fingerprint,
+            dimensions=self.embedder.dimensions,
+            alias_threshold=self.embedder.alias_threshold if self.alias_edges else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A namespace open for writing, with the way its passages are understood."""
+
+    writer: Writer
+    understand: Understand
+
+
+def open_namespace(home: Home, name: str, pipeline: Pipeline, *, take_over: bool = False) -> Opened:
+    """Open a namespace for writing; one that does not exist, or was deleted, starts empty.
+
+    Raises what Writer.open raises; another process that creates it at the same moment wins with a StoreError here.
+    """
+    pointer = home.pointer(name)
+    if pointer is not None and not pointer.deleted:
+        folder = home.incarnation(name)
+        embed, understand = _understood(folder, pipeline)
+        return Opened(Writer.open(folder, pipeline.fingerprint, embed, take_over=take_over), understand)
+    folder = home.fresh(name)
+    embed, understand = _understood(folder, pipeline)
+    outlived = {} if pointer is None else pointer.positions
+    writer = Writer.create(folder, pipeline.fingerprint, embed, positions=outlived)
+    home.point(name, folder, positions=outlived)
+    return Opened(writer, understand)
+
+
+def open_successor(home: Home, name: str, pipeline: Pipeline, positions: Mapping[str, int]) -> Opened:
+    """A new incarnation of a namespace, empty and not yet visible, that knows what the living one paid for."""
+    living, folder = home.incarnation(name) / "tables" / f"{TABLE}.lance", home.fresh(name)
+    if living.exists():
+        shutil.copytree(living, folder / "tables" / living.name)
+    embed, understand = _understood(folder, pipeline)
+    return Opened(Writer.create(folder, pipeline.fingerprint, embed, positions=positions), understand)
+
+
+def _understood(folder: Path, pipeline: Pipeline) -> tuple[Embed, Understand]:
+    """Embedding and reading, by way of the table `understanding` where the model is slow or paid."""
+    extractor, embedder = pipeline.extractor, pipeline.embedder
+    if not (extractor.paid or embedder.remote):
+        return embedder.embed, extractor.extract
+    known = Understanding(folder / "tables", embedder.dimensions)
+
+    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
+        return known.vectors(texts, embedder) if embedder.remote else embedder.embed(texts)
+
+    def understand(passages: Sequence[tuple[str, str]]) -> list[Extraction]:
+        return known.extractions(passages, extractor.fingerprint, extractor.extract) if extractor.paid else extractor.extract(passages)
+
+    return embed, understand

@@ -1,0 +1,15 @@
+"""Helpers that several tests share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+def wait_until(condition: Callable[[], bool], *, timeout: float = 10.0, what: str = "the condition") -> None:
+    """Return as soon as `condition` holds; fail with `what` after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not hold within {timeout} s")
+        time.sleep(0.005)
