@@ -84,7 +84,7 @@ def decode(data: bytes | str, limits: Limits = DEFAULT_LIMITS, default_namespace
     return validated(fields, limits)
 
 
-def validated(fields: dict[str, Any], limits: Limits = DEFAULT_LIMITS) -> DocumentEvent:
+def validated(fields: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> DocumentEvent:
     """The event with these fields, as JSON gives them. Raises InvalidEvent as `decode` does."""
     if (version := fields.get("v", 1)) != 1 or type(version) is not int:
         raise _invalid(
@@ -95,7 +95,7 @@ def validated(fields: dict[str, Any], limits: Limits = DEFAULT_LIMITS) -> Docume
         # Whether a bare number counts seconds or milliseconds would be a guess.
         raise _invalid(fields, "field 'event_time': not a date", hint="write it as ISO 8601, like 2024-05-31T18:00:00Z")
     try:
-        event = DocumentEvent.model_validate(fields)
+        event = DocumentEvent.model_validate(dict(fields))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(str(part) for part in first["loc"])

@@ -1,8 +1,9 @@
 """The story that the demo tells: its documents as events, and what is asked, edited and deleted on the way.
 
-`documents.jsonl` holds one year of Merrow Haven, an invented harbour town: notices, logs, letters, chats and newspaper reports in
-the order of their `event_time`. Some are wrong, and a later document says so (`metadata.corrects` names the earlier one). One is
-long, the chronicle, whose author promises to change a sentence for whoever brings her proof. `script.json` holds the rest.
+`documents.jsonl` holds one year of Merrow Haven, an invented harbour town: notices, logs, letters, chats and newspaper
+reports in the order of their `event_time`. Some are wrong, and a later one says so (`metadata.corrects` names the
+earlier id). One is long, the chronicle, whose author promises to change a sentence for whoever brings her proof.
+`script.json` holds what the demo asks, edits and deletes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
+from index.errors import NotFound
 from index.types import DocumentEvent
 from streams.events import decode
 
@@ -72,8 +74,11 @@ class Story(_Part):
     deletion: Deletion
 
     def document(self, name: str) -> DocumentEvent:
-        """The event that brings the document with the id `name`. Raises KeyError when the story has none."""
-        return {event.id: event for event in self.events}[name]
+        """The event that brings the document with the id `name`. Raises NotFound when the story has none."""
+        for event in self.events:
+            if event.id == name:
+                return event
+        raise NotFound(f"the story has no document {name!r}", hint=f"its documents are the lines of {DOCUMENTS.name}")
 
     def edited(self) -> DocumentEvent:
         """The long document as it reads after the edit."""

@@ -88,12 +88,17 @@ class RecordedEmbedder:
         model: str,
         by_role: Mapping[Role, Recording] | None = None,
         fallback: Embedder | None = None,
+        written: Mapping[str, str] | None = None,
         alias_threshold: float | None = ALIAS_THRESHOLD,
     ) -> None:
-        """`model` names what was recorded. Raises ModelError when the dimensions of the parts differ."""
+        """`model` names what was recorded. Raises ModelError when the dimensions of the parts differ.
+
+        `written`: how a text stood when it was recorded, where it was cleaned since (white space means nothing to a model).
+        """
         self._recordings = tuple(recordings)
         self._by_role = dict(by_role or {})
         self._fallback = fallback
+        self._written = written or {}
         every = (*self._recordings, *self._by_role.values())
         sizes = {recording.vectors.shape[1] for recording in every if len(recording)}
         if fallback is not None:
@@ -128,7 +133,8 @@ class RecordedEmbedder:
     def _vectors(self, text: str, role: Role) -> Iterator[NDArray[np.floating[Any]]]:
         own = self._by_role.get(role)
         recordings = self._recordings if own is None else (own, *self._recordings)
-        for spelling in dict.fromkeys((text, text.lower())):
+        recorded = self._written.get(text, text)
+        for spelling in dict.fromkeys((text, text.lower(), recorded, recorded.lower())):
             for recording in recordings:
                 row = recording.find(spelling)
                 if row >= 0:

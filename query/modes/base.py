@@ -48,7 +48,7 @@ class Mode(Protocol):
 
 
 def best_first(keys: Sequence[Key], *scores: Float64s) -> Int64s:
-    """Positions (n,) in order of the first score, largest first; equal ones by the next, in the end by key, smallest first.
+    """Positions (n,) by the first score, largest first; equal ones by the next, in the end by key, smallest first.
 
     Scores (n,) are compared after rounding to 12 decimals: what a sum of floats loses must not decide an order.
     """

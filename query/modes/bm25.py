@@ -61,7 +61,7 @@ class BM25Mode:
             return Ranking((), BM25Trace(()))
         numbers, place = np.unique(np.concatenate([term.passages for term in matched]), return_inverse=True)
         # bincount adds in the order given, which is that of the words: the same sum under any numbering.
-        scores = np.bincount(place, np.concatenate([term.weights for term in matched]))
+        scores: Float64s = np.bincount(place, np.concatenate([term.weights for term in matched])).astype(np.float64)
         if len(scores) > k:
             # A hair below the k-th, so that rounding cannot part those that count as equal.
             kept = scores >= np.partition(scores, len(scores) - k)[len(scores) - k] - 1e-9
@@ -71,7 +71,7 @@ class BM25Mode:
 
     def _matched(self, snapshot: Snapshot, text: str) -> Iterator[MatchedTerm]:
         n = snapshot.manifest.counts.passages
-        relative = snapshot.lengths / max(1.0, snapshot.lengths.sum() / max(1, n))
+        mean = int(snapshot.lengths.sum()) / max(1, n)
         for term, times in sorted(terms(text).items()):
             number = snapshot.kinds.terms.find(term_key(term))
             # Terms that came after this snapshot have numbers too: they are not in it.
@@ -82,5 +82,5 @@ class BM25Mode:
                 continue
             df = len(passages)
             idf = float(np.log1p((n - df + 0.5) / (df + 0.5)))
-            saturation = frequency + self.k1 * (1 - self.b + self.b * relative[passages])
+            saturation = frequency + self.k1 * (1 - self.b + self.b * snapshot.lengths[passages] / mean)
             yield MatchedTerm(term, df, idf, passages, times * idf * frequency / saturation)

@@ -25,7 +25,7 @@ class HybridTrace:
 
 @dataclass(frozen=True, slots=True)
 class HybridMode:
-    """Reciprocal rank fusion (Cormack, Clarke and Büttcher 2009): score(p) = Σ over rankings of 1/(constant + rank of p).
+    """Reciprocal rank fusion (Cormack, Clarke and Büttcher 2009): score(p) = Σ over rankings of 1/(constant + rank(p)).
 
     Ranks count from 1; a ranking counts down to rank `depth`.
     """

@@ -1,0 +1,72 @@
+"""`gistream ingest`: read documents from a folder, a file or a pipe, and wait until they are in the index."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .. import show
+from ..exits import Exit
+from ..options import Data, Json, Namespace, NoWait, configured
+
+if TYPE_CHECKING:
+    from streams.apply import Applied
+    from streams.events import Limits
+    from streams.feeds.base import Feed
+
+
+def ingest(
+    namespace: Namespace,
+    path: Annotated[str, typer.Argument(metavar="PATH|-", help="A folder of .txt and .md files, a .jsonl file, or - for JSON lines from stdin.")],
+    no_wait: NoWait = False,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Index documents; what is refused goes to the dead letters, and the exit code is 1 then.
+
+    A JSON line is {"id", "text"} and optionally op, title, metadata, event_time, version and a namespace of its own.
+    Where a server runs on the same folder, it does the work and this command waits for it.
+    Example: gistream ingest notes ./notes
+    """
+    from index.home import Home
+    from streams.dead_letters import DeadLetters
+    from streams.log import Log
+
+    from ..embedded import build_pipeline
+    from ..indexing import Awaited, Indexing, refused
+    from ..intake import Intake
+
+    settings = configured(data=data)
+    home = Home(settings.data)
+    feed = _feed(namespace, path, settings.limits)
+    awaited = Awaited(home)
+    started = time.monotonic()
+    passages = 0
+
+    def count(_: str, applied: Applied) -> None:
+        nonlocal passages
+        passages += applied.extracted + applied.reused
+
+    with Log(settings.log_path) as log, show.progress() as bars:
+        letters = DeadLetters(log)
+        intake = Intake(feed, log, letters, namespace, awaited)
+        bar = bars.add_task("indexing", total=None, note="")
+
+        def draw(visible: int) -> None:
+            rate = passages / (time.monotonic() - started)
+            bars.update(bar, completed=visible, total=intake.events, note=f"{rate:.0f} passages/s" if passages else "")
+
+        with Indexing(home, log, lambda: build_pipeline(settings), on_batch=count) as indexing:
+            for _ in intake:
+                if not no_wait:
+                    indexing.attend()
+                    draw(awaited.visible)
+            if not no_wait:
+                for visible in indexing.until_visible(awaited):
+                    draw(visible)
+        late = [] if no_wait else refused(letters, awaited)
+

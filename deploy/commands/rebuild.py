@@ -1,0 +1,26 @@
+"""`gistream rebuild`: make a namespace anew from its documents, with the settings of now."""
+
+from __future__ import annotations
+
+from .. import show
+from ..options import Data, Json, Namespace, configured
+
+
+def rebuild(namespace: Namespace, data: Data = None, json: Json = False) -> None:
+    """Make a namespace anew from its documents, with the settings of now; it answers from the former index until then.
+
+    Nothing that a model said before about an unchanged text is bought again. Example: gistream rebuild notes
+    """
+    from index.home import Home
+    from streams.rebuild import rebuild as run
+
+    from ..embedded import build_pipeline
+
+    settings = configured(data=data)
+    with show.counting("rebuilding") as progress:
+        manifest = run(Home(settings.data), namespace, build_pipeline(settings), progress)
+    done = {"namespace": namespace, "snapshot": manifest.number, **manifest.counts.model_dump()}
+    if json:
+        show.as_json(done)
+    else:
+        show.pairs(done)

@@ -1,0 +1,25 @@
+"""`gistream serve`: the embedded server, ingest and query in one process."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..options import Data, configured
+
+
+def serve(
+    data: Data = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on. [env: GISTREAM_HOST]")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="The port; 0 takes a free one. [env: GISTREAM_PORT]")] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Only answer questions; another process may write.")] = False,
+    take_over: Annotated[bool, typer.Option("--take-over", help="Write even though another process holds the lock: it is fenced.")] = False,
+) -> None:
+    """Serve the HTTP interface; SIGTERM or Ctrl-C finishes the batch under way, and nothing acknowledged is lost.
+
+    Example: gistream serve --port 8080
+    """
+    from ..embedded import serve as run
+
+    run(configured(data=data, host=host, port=port), read_only=read_only, take_over=take_over)

@@ -1,0 +1,122 @@
+"""Seeing to it that events in the log become visible: by a runner of this process, or by the one that another has."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Final, Self
+
+from index.errors import WriterBusy
+from index.home import Home
+from index.manifest import Manifest, Manifests
+from index.types import DocumentEvent
+from streams.apply import SOURCE, Applied
+from streams.dead_letters import DeadLetter, DeadLetters
+from streams.local import Runner
+from streams.log import Log
+from streams.pipeline import Pipeline
+
+POLL_SECONDS: Final = 0.02
+_PAGE: Final = 1000
+
+
+def newest_manifest(home: Home, name: str) -> Manifest:
+    """The newest snapshot of a namespace. Raises NotFound where there is none."""
+    manifests = Manifests(home.incarnation(name) / "manifests")
+    return manifests.read(max(manifests.numbers(), default=1))
+
+
+class Awaited:
+    """The events that a command appended, and how far the newest snapshots are with them."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._waiting: dict[str, list[int]] = defaultdict(list)
+        self._done = 0
+        self.positions: set[int] = set()
+
+    def add(self, events: Sequence[DocumentEvent], tokens: Sequence[str]) -> None:
+        """Wait for these too; they come in the order of the log."""
+        for event, token in zip(events, tokens, strict=True):
+            position = Token.parse(token).position
+            self._waiting[event.namespace].append(position)
+            self.positions.add(position)
+
+    @property
+    def visible(self) -> int:
+        """How many of them a snapshot reflects by now."""
+        for name, positions in list(self._waiting.items()):
+            reached = bisect_right(positions, self._reached(name))
+            self._done += reached
+            del positions[:reached]
+            if not positions:
+                del self._waiting[name]
+        return self._done
+
+    def _reached(self, name: str) -> int:
+        pointer = self._home.pointer(name)
+        if pointer is None:
+            return 0
+        positions = pointer.positions if pointer.deleted else newest_manifest(self._home, name).positions
+        return positions.get(SOURCE, 0)
+
+
+class Indexing:
+    """Applies the log of a data folder while no other process does, and takes over when that one ends."""
+
+    def __init__(
+        self,
+        home: Home,
+        log: Log,
+        pipeline: Callable[[], Pipeline],
+        on_batch: Callable[[str, Applied], None] = lambda namespace, applied: None,
+    ) -> None:
+        """`pipeline` is called at most once, when the index is first attended to."""
+        self._home = home
+        self._log = log
+        self._pipeline = cache(pipeline)
+        self._on_batch = on_batch
+        self._runner: Runner | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._runner is not None:
+            self._runner.close()
+
+    def attend(self) -> bool:
+        """Start a runner unless there is one; False where another process has it. Raises what stopped our own."""
+        if self._runner is None:
+            try:
+                self._runner = Runner(self._home, self._log, self._pipeline(), on_batch=self._on_batch)
+            except WriterBusy:
+                return False
+            self._runner.start()
+        if self._runner.error is not None:
+            raise self._runner.error
+        return True
+
+    def until_visible(self, awaited: Awaited) -> Iterator[int]:
+        """Wait until every awaited event is in a snapshot; comes back with the number of those that are."""
+        while (visible := awaited.visible) < len(awaited.positions):
+            self.attend()
+            yield visible
+            time.sleep(POLL_SECONDS)
+        yield visible
+
+
+def waiting_letters(letters: DeadLetters) -> Iterator[DeadLetter]:
+    """Every dead letter that waits, oldest first."""
+    after = 0
+    while page := letters.waiting(limit=_PAGE, after=after):
+        yield from page
+        after = page[-1].number
+
+
+def refused(letters: DeadLetters, awaited: Awaited) -> list[DeadLetter]:
+    """The awaited events that could not be indexed and went to the dead letters."""
+    return [letter for letter in waiting_letters(letters) if letter.position in awaited.positions]

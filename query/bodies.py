@@ -1,0 +1,101 @@
+"""Bodies and addresses of requests: bounded while they are read, and refused where they do not say one thing."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+from urllib.parse import unquote_to_bytes
+
+from fastapi import Depends, Request
+
+from index.errors import BadRequest
+from index.types import DocumentEvent
+
+from .problems import TooLarge, UnsupportedMediaType
+
+MAX_WRITE_BYTES: Final = 64 * 2**20
+MAX_QUESTION_BYTES: Final = 2**20
+"""A question has at most some thousand characters; its body is parsed while other requests wait."""
+
+
+async def _written(request: Request) -> bytes:
+    return await _read(request, MAX_WRITE_BYTES)
+
+
+async def _asked(request: Request) -> bytes:
+    return await _read(request, MAX_QUESTION_BYTES)
+
+
+async def _document_id(request: Request) -> str:
+    """The document id in the path. Servers put U+FFFD for bytes that are no UTF-8: two documents would become one."""
+    try:
+        unquote_to_bytes(request.scope["raw_path"]).decode()
+    except UnicodeDecodeError as error:
+        hint = "percent-encode the UTF-8 of the id"
+        raise BadRequest(f"the address is no UTF-8 at byte {error.start}", hint=hint) from None
+    document_id: str = request.path_params["id"]
+    return document_id
+
+
+WriteBody = Annotated[bytes, Depends(_written)]
+QuestionBody = Annotated[bytes, Depends(_asked)]
+PathId = Annotated[str, Depends(_document_id)]
+
+
+def parsed(data: bytes) -> Any:
+    """The JSON value in `data`. Raises BadRequest where it is not UTF-8, not JSON, or has a key twice in one object."""
+    try:
+        return json.loads(data.decode(), object_pairs_hook=_unique)
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the body is not UTF-8 at byte {error.start}", hint="send JSON in UTF-8") from None
+    except ValueError as error:
+        raise BadRequest(f"the body is not JSON: {error}", hint="send one JSON value") from None
+    except RecursionError:
+        raise BadRequest("the body is nested too deeply", hint="flatten its metadata") from None
+
+
+def described(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The request body of an operation in the OpenAPI document; bodies are parsed in threads, where FastAPI sees none."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def event_schema(*elsewhere: str) -> dict[str, Any]:
+    """JSON schema of a DocumentEvent without the fields that the address gives."""
+    schema = DocumentEvent.model_json_schema()
+    for name in elsewhere:
+        del schema["properties"][name]
+    required = [name for name in schema.pop("required") if name not in elsewhere]
+    return schema | ({"required": required} if required else {})
+
+
+async def _read(request: Request, limit: int) -> bytes:
+    """Raises UnsupportedMediaType and TooLarge; never holds more than `limit` bytes and one chunk."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        # A web page may have a browser send any other type to this address without asking first.
+        hint = "send the header Content-Type: application/json"
+        raise UnsupportedMediaType(f"the body is {media_type or 'of no declared type'} and not JSON", hint=hint)
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > limit:
+        raise _too_large(limit)
+    chunks, size = [], 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise _too_large(limit)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(f"the body has more than {limit} bytes", hint="send the documents in several requests")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"the key {twice[:80]!r} stands there twice in one object")
+    return fields

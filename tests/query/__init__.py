@@ -1,0 +1,1 @@
+"""Tests of query/: one file a module."""
