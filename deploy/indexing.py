@@ -6,27 +6,23 @@ import time
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Final, Self
 
 from index.errors import WriterBusy
 from index.home import Home
-from index.manifest import Manifest, Manifests
 from index.types import DocumentEvent
+from query.status import newest
 from streams.apply import SOURCE, Applied
 from streams.dead_letters import DeadLetter, DeadLetters
 from streams.local import Runner
 from streams.log import Log
-from streams.pipeline import Pipeline
+
+from .assembly import build_pipeline, pace
+from .settings import Settings
 
 POLL_SECONDS: Final = 0.02
 _PAGE: Final = 1000
-
-
-def newest_manifest(home: Home, name: str) -> Manifest:
-    """The newest snapshot of a namespace. Raises NotFound where there is none."""
-    manifests = Manifests(home.incarnation(name) / "manifests")
-    return manifests.read(max(manifests.numbers(), default=1))
 
 
 class Awaited:
@@ -37,13 +33,16 @@ class Awaited:
         self._waiting: dict[str, list[int]] = defaultdict(list)
         self._done = 0
         self.positions: set[int] = set()
+        self.last: str | None = None
+        """The token of the last of them."""
 
     def add(self, events: Sequence[DocumentEvent], tokens: Sequence[str]) -> None:
         """Wait for these too; they come in the order of the log."""
         for event, token in zip(events, tokens, strict=True):
-            position = Token.parse(token).position
+            position = int(token.rpartition(":")[2])
             self._waiting[event.namespace].append(position)
             self.positions.add(position)
+            self.last = token
 
     @property
     def visible(self) -> int:
@@ -60,7 +59,7 @@ class Awaited:
         pointer = self._home.pointer(name)
         if pointer is None:
             return 0
-        positions = pointer.positions if pointer.deleted else newest_manifest(self._home, name).positions
+        positions = pointer.positions if pointer.deleted else newest(self._home, name).positions
         return positions.get(SOURCE, 0)
 
 
@@ -69,15 +68,14 @@ class Indexing:
 
     def __init__(
         self,
-        home: Home,
+        settings: Settings,
         log: Log,
-        pipeline: Callable[[], Pipeline],
         on_batch: Callable[[str, Applied], None] = lambda namespace, applied: None,
     ) -> None:
-        """`pipeline` is called at most once, when the index is first attended to."""
-        self._home = home
+        self._settings = settings
+        self._home = Home(settings.data)
         self._log = log
-        self._pipeline = cache(pipeline)
+        self._pipeline = cache(partial(build_pipeline, settings))
         self._on_batch = on_batch
         self._runner: Runner | None = None
 
@@ -92,7 +90,9 @@ class Indexing:
         """Start a runner unless there is one; False where another process has it. Raises what stopped our own."""
         if self._runner is None:
             try:
-                self._runner = Runner(self._home, self._log, self._pipeline(), on_batch=self._on_batch)
+                self._runner = Runner(
+                    self._home, self._log, self._pipeline(), pace=pace(self._settings), on_batch=self._on_batch
+                )
             except WriterBusy:
                 return False
             self._runner.start()

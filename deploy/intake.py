@@ -1,4 +1,4 @@
-"""From a feed into the log: what it yields is appended in batches, and what it had to refuse goes to the dead letters."""
+"""From a feed into the log: what it yields is appended in batches, and what it refused goes to the dead letters."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,18 +14,17 @@ Namespace = Annotated[str, typer.Argument(metavar="NAMESPACE", help="The index: 
 
 Data = Annotated[
     Path | None,
-    typer.Option("--data", metavar="FOLDER", show_default=False, help="Where everything is kept. [env: GISTREAM_DATA]"),
+    typer.Option(metavar="FOLDER", show_default=False, help="Where everything is kept. (env: GISTREAM_DATA)"),
 ]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
-NoWait = Annotated[
-    bool, typer.Option("--no-wait", help="Only append to the log; the next process that runs indexes it.")
-]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Only append to the log; the next process to run indexes it.")]
 
 
-def configured(**given: Any) -> Settings:
-    """The settings of this process, under the options that were given on the command line (None: not given)."""
-    from .settings import Settings
+def configured(**options: object) -> Settings:
+    """The settings that hold, with the options of a command (None: not given) before everything else."""
+    # The settings cost half of what help may take to show.
+    from .settings import load
 
-    return Settings(**{name: value for name, value in given.items() if value is not None})
+    return load(options=options)

@@ -28,67 +28,69 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     data: Annotated[Path, AfterValidator(Path.expanduser)] = Field(
-        Path("data"), description="Folder of the log and of every namespace; made where it is missing."
+        default=Path("data"), description="Folder of the log and of every namespace; made where it is missing."
     )
     host: str = Field(
-        "127.0.0.1", min_length=1, description="Address the service listens on; 0.0.0.0 is every interface."
+        default="127.0.0.1", min_length=1, description="Address the service listens on; 0.0.0.0 is every interface."
     )
-    port: int = Field(8080, ge=0, le=65535, description="Port the service listens on; 0 takes any free one.")
+    port: int = Field(default=8080, ge=0, le=65535, description="Port the service listens on; 0 takes any free one.")
 
     chunker: Literal["content", "whole"] = Field(
-        "content", description="How a document is cut: at boundaries that its content defines, or not at all."
+        default="content", description="How a document is cut: at boundaries that its content defines, or not at all."
     )
     chunk_least: int = Field(
-        50, ge=1, le=10_000, description="Fewest words of a passage; at most a third of chunk_most."
+        default=50, ge=1, le=10_000, description="Fewest words of a passage; at most a third of chunk_most."
     )
-    chunk_most: int = Field(180, ge=3, le=30_000, description="Most words of a passage.")
+    chunk_most: int = Field(default=180, ge=3, le=30_000, description="Most words of a passage.")
     extractor: str = Field(
-        "rules",
+        default="rules",
         pattern=r"^(rules|recorded:.+)$",
         description="What reads a passage: rules, or recorded:NAME to replay a file.",
     )
     embedder: Literal["hashing", "openai"] = Field(
-        "hashing",
+        default="hashing",
         description="What makes vectors: hashing needs no model; openai asks an endpoint that speaks its protocol.",
     )
     embedding_base_url: str | None = Field(
-        None,
+        default=None,
         pattern=r"^https?://",
         description="Address of the embedding endpoint, ending in /v1; unset is the client's default.",
     )
     embedding_model: str = Field(
-        "text-embedding-3-small", min_length=1, description="Model the embedding endpoint is asked for."
+        default="text-embedding-3-small", min_length=1, description="Model the embedding endpoint is asked for."
     )
     embedding_dimensions: int | None = Field(
-        None,
+        default=None,
         ge=1,
         le=4096,
         description="Length of a vector; unset is 384 for hashing, and what the model gives for openai.",
     )
     openai_api_key: SecretStr | None = Field(
-        None, description="Key for the endpoints; those on this machine need none."
+        default=None, description="Key for the endpoints; those on this machine need none."
     )
     alias_edges: bool = Field(
-        True, description="Link entities whose names mean the same; only embedders that declare a threshold do."
+        default=True, description="Link entities whose names mean the same; only embedders that declare a threshold do."
     )
 
-    batch_documents: int = Field(256, ge=1, le=100_000, description="Most documents in one commit.")
+    batch_documents: int = Field(default=256, ge=1, le=100_000, description="Most documents in one commit.")
     checkpoint_seconds: float = Field(
-        5.0, gt=0, le=3600, description="Seconds between two moments at which commits are fsynced."
+        default=5.0, gt=0, le=3600, description="Seconds between two moments at which commits are fsynced."
     )
-    retention_hours: float = Field(24.0, ge=0, le=24 * 3650, description="Hours an older snapshot stays readable.")
+    retention_hours: float = Field(
+        default=24.0, ge=0, le=24 * 3650, description="Hours an older snapshot stays readable."
+    )
     exact_max: int = Field(
-        200_000, ge=0, description="Most rows whose vectors are searched exactly; above it an index helps."
+        default=200_000, ge=0, description="Most rows whose vectors are searched exactly; above it an index helps."
     )
 
     max_document_bytes: int = Field(
-        16 * 2**20, ge=1, le=2**30, description="Largest title and text of a document, in bytes."
+        default=16 * 2**20, ge=1, le=2**30, description="Largest title and text of a document, in bytes."
     )
     max_metadata_bytes: int = Field(
-        64 * 2**10, ge=2, le=2**24, description="Largest metadata of a document, in bytes of JSON."
+        default=64 * 2**10, ge=2, le=2**24, description="Largest metadata of a document, in bytes of JSON."
     )
     wait_timeout: float = Field(
-        30.0, gt=0, le=3600, description="Most seconds a read waits for the write it names to become visible."
+        default=30.0, gt=0, le=3600, description="Most seconds a read waits for the write it names to become visible."
     )
 
     @model_validator(mode="after")
@@ -124,9 +126,9 @@ def load(
 ) -> Settings:
     """The settings that hold: `options` of a command before the environment, before the file, before the defaults.
 
-    `environment` is the process's own by default, `folder` the working folder. An option that is None and a variable that
-    is empty count as not given. Raises BadRequest for a value out of bounds, for a file that cannot be read, and for a
-    variable or key that nothing reads: a misspelt setting must not pass in silence.
+    `environment` is the process's own by default, `folder` the working folder. An option that is None and a variable
+    that is empty count as not given. Raises BadRequest for a value out of bounds, for a file that cannot be read, and
+    for a variable or key that nothing reads: a misspelt setting must not pass in silence.
     """
     return _checked(_given(environment, folder, options))
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from index.clock import from_microseconds
+
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
 PIPED_WIDTH = 160
 """Columns of a table that goes into a file or a pipe."""
@@ -25,6 +26,7 @@ def as_json(value: Any) -> None:
 def as_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
     """A table; numbers are right-aligned, None is a dash. Without rows the sentence `empty`."""
     # Rich costs a third of the start of a command, so only those that draw pay for it.
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -38,7 +40,7 @@ def as_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty:
         table.add_column(column, justify="right" if is_number else "left", overflow="fold")
     for row in listed:
         table.add_row(*(Text("-" if value is None else printable(str(value))) for value in row))
-    _console().print(table)
+    Console(width=None if sys.stdout.isatty() else PIPED_WIDTH).print(table)
 
 
 def pairs(values: Mapping[str, object]) -> None:
@@ -70,8 +72,22 @@ def progress() -> Progress:
     )
 
 
+@contextmanager
+def stages() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for each stage of long work, drawn by a function of the stage's name, how much is done, and of how much."""
+    with progress() as bars:
+        drawn: dict[str, TaskID] = {}
+
+        def advance(stage: str, done: int, total: int) -> None:
+            if stage not in drawn:
+                drawn[stage] = bars.add_task(stage, note="")
+            bars.update(drawn[stage], completed=done, total=total)
+
+        yield advance
+
+
 def printable(text: str) -> str:
-    """`text` without control characters other than line ends and tabs: what a document says must not steer a terminal."""
+    """`text` without control characters but line ends and tabs: what a document says must not steer a terminal."""
     return "".join("�" if unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t" else c for c in text)
 
 
@@ -85,10 +101,4 @@ def when(microseconds: int | None) -> str | None:
     """A time in microseconds since 1970 as ISO 8601 in UTC, to the second."""
     if microseconds is None:
         return None
-    return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat(timespec="seconds")
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
+    return from_microseconds(microseconds).isoformat(timespec="seconds")

@@ -91,6 +91,11 @@ class Home:
             raise StoreError(f"namespace {name} was changed by another process at the same moment", hint="try again") from None
         finally:
             draft.unlink()
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
     def _folder(self, name: str) -> Path:
         try:

@@ -41,10 +41,10 @@ class Retention:
         ]
 
 
-def merge(writer: Writer) -> bool:
+def merge(writer: Writer, fan: int = FAN) -> bool:
     """Merge the segments of every size class that is full; True if a manifest was committed. Readers of older snapshots notice nothing."""
     files = writer.manifest.segments
-    full = _full_class(files)
+    full = _full_class(files, fan)
     if not full:
         return False
     merged = total(writer.segments[file.name] for file in full)
@@ -93,10 +93,10 @@ def clean(writer: Writer, retention: Retention, moment: datetime | None = None) 
     return len(gone)
 
 
-def _full_class(files: Sequence[SegmentFile]) -> list[SegmentFile]:
+def _full_class(files: Sequence[SegmentFile], fan: int) -> list[SegmentFile]:
     """The segments of the largest full size class and of all smaller ones; none where no class is full."""
     classes = [_size_class(file) for file in files]
-    full = [c for c in set(classes) if classes.count(c) >= FAN]
+    full = [c for c in set(classes) if classes.count(c) >= fan]
     return [file for file, c in zip(files, classes, strict=True) if full and c <= max(full)]
 
 

@@ -6,8 +6,10 @@ import re
 from typing import NamedTuple
 
 MOST_WORDS = 8
+"""A longer run of capitals is a heading."""
 
 CONNECTORS = frozenset("of the de la du van von der den di da del le al el y e".split())
+"""Lower-case words that join the parts of one name."""
 
 _CALENDAR = frozenset(
     """
@@ -36,16 +38,17 @@ _UPPER = "".join(chr(point) for point in range(0x10000) if chr(point).isupper() 
 _CAP = f"[{re.escape(_UPPER)}]"
 _LETTERS = "[\\w\u0300-\u036f]"
 _TITLE_WORDS = r"(?:Mrs?|Ms|Dr|Prof|Ste?|Rev|Hon|Gen|Col|Maj|Capt|Lt|Sgt|Gov|Sen|Mt|Ft|Jr|Sr|Fr)\."
-_WORD = rf"{_CAP}{_LETTERS}*+(?:-{_CAP}{_LETTERS}*+|-\d++|['’](?!(?:s|S|t|re|ve|ll|m|d)\b){_LETTERS}++|&{_CAP}{_LETTERS}*+)*+"
+_PART = rf"(?:[-&]{_CAP}{_LETTERS}*+|-\d++|['’](?!(?:s|S|t|re|ve|ll|m|d)\b){_LETTERS}++)"
+_WORD = rf"{_CAP}{_LETTERS}*+{_PART}*+"
 _ATOM = rf"(?:{_TITLE_WORDS}|{_CAP}(?:\.{_CAP})+\b\.?|{_CAP}\.(?=\s+{_CAP})|{_WORD})"
 _JOINT = rf"\s++(?:(?:{'|'.join(sorted(CONNECTORS))}|&)\s++){{0,3}}+"
 _RUN = re.compile(rf"(?<![\w'’-]){_ATOM}(?:{_JOINT}{_ATOM})*+")
 _QUOTED = re.compile(
-    r"(?<!\w)\"(?P<straight>\w[^\"\n]{0,99}?)\"(?!\w)|“(?P<curly>[^”\n]{1,100})”|``\s*(?P<tex>[^'\n]{1,100}?)\s*''"
+    r"(?<!\w)\"(?P<straight>\w[^\"\n]{0,99}?)\"(?!\w)|“(?P<curly>[^”\n]{1,100})”|``\s*(?P<tex>[^'`\n]{1,100}?)\s*''"
     r"|«\s*(?P<angle>[^»\n]{1,100}?)\s*»|《(?P<book>[^》\n]{1,40})》|「(?P<corner>[^」\n]{1,40})」"
 )
 _WORD_AND_BLANK = re.compile(r"([^\s'’]++)\S*+\s*+")
-_OPENS = re.compile(r"[\W_]*")
+_OPENING = re.compile(r"([\W_]*+)(?:[^\W_][\w .'’-]{0,39}:\s[\W_]*+)?")
 _CAMEL = re.compile(r"(?<=[A-Za-z][a-z])(?<!\bMc)(?<!\bMac)(?<!\bD[aeiu])(?<!\bL[ae])(?=[A-Z][a-z])")
 
 
@@ -56,7 +59,10 @@ class Name(NamedTuple):
     start: int
     end: int
     doubtful: bool
-    """A single capitalised word that opens the sentence: a name only if some sentence has it as a sure one."""
+    """A single capitalised word that opens the sentence, or what somebody says in it (after "Name: ").
+
+    It is a name only if some sentence has it as a sure one.
+    """
 
 
 def uncamel(text: str) -> str:
@@ -65,14 +71,15 @@ def uncamel(text: str) -> str:
 
 
 def names(sentence: str, *, opens: bool = True) -> list[Name]:
-    """The names of one sentence in reading order; `opens` False means that a sentence was cut and this is not its start.
+    """The names of one sentence in reading order; `opens` False says that it is a piece from inside one.
 
-    Names are runs of capitalised words, joined by connectors such as "of the", and quoted titles. Leading articles, function
-    words at the start of the sentence, and months and weekdays are no names, nor is anything of more than eight words.
+    Names are runs of capitalised words, joined by connectors such as "of the", and quoted titles. Leading articles,
+    function words at the start of the sentence, months and weekdays are no names, nor is what has more than eight words.
     """
     quoted = [name for found in _QUOTED.finditer(sentence) if (name := _quotation(found)) is not None]
-    first = _OPENS.match(sentence).end() if opens else -1  # type: ignore[union-attr]  # it matches the empty string
-    runs = [name for run in _RUN.finditer(sentence) if (name := _run_name(run, opening=run.start() == first)) is not None]
+    openings = _openings(sentence) if opens else ()
+    candidates = (_run_name(run, opening=run.start() in openings) for run in _RUN.finditer(sentence))
+    runs = [name for name in candidates if name is not None]
     if not quoted:
         return runs
     found: list[Name] = []
@@ -80,6 +87,12 @@ def names(sentence: str, *, opens: bool = True) -> list[Name]:
         if not found or name.end > found[-1].end:  # else it stands inside a quoted title
             found.append(name)
     return found
+
+
+def _openings(sentence: str) -> tuple[int, ...]:
+    """Where a capital proves nothing: the first letter, and the first one after a speaker's "Name: "."""
+    opening = _OPENING.match(sentence)
+    return (opening.end(1), opening.end()) if opening else ()
 
 
 def _run_name(run: re.Match[str], opening: bool) -> Name | None:

@@ -6,9 +6,11 @@ import re
 
 MOST_WORDS = 60
 MOST_CHARACTERS = 600
-"""Bounds of one piece: a longer stretch without a full stop is cut at blanks, or at this many characters where it has none."""
+"""Bounds of one piece: a longer stretch without a full stop is cut at blanks, or inside a word that is longer still."""
 
-_TITLES = frozenset("mr mrs ms messrs dr prof st ste rev hon gen col maj capt lt sgt cpl gov sen rep pres mt ft fr".split())
+_TITLES = frozenset(
+    "mr mrs ms messrs dr prof st ste rev hon gen col maj capt lt sgt cpl gov sen rep pres mt ft fr".split()
+)
 """Abbreviations that a name always follows."""
 
 _ABBREVIATIONS = frozenset(
@@ -48,8 +50,8 @@ def sentences(text: str) -> list[str]:
 def spans(text: str) -> list[tuple[int, int]]:
     """(start, end) of the sentences in characters: they tile the text, white space belongs to the sentence before it.
 
-    A full stop of any script, a line's end, `!` and `?` end a sentence; the stop of an abbreviation, of an initial, of a
-    number in a list or before a lower-case word does not. No sentence has more than 60 words or 600 characters.
+    A full stop of any script, a line's end, `!` and `?` end a sentence; the stop of an abbreviation, of an initial, of
+    a list's number or before a lower-case word does not. No sentence has more than 60 words or 600 characters.
     """
     ends: list[int] = []
     start = 0

@@ -41,7 +41,7 @@ _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 
 
 class _Blanks(dict[int, int]):
-    """A table for str.translate, filled as characters are met: those outside the categories and `kept` become blanks."""
+    """A table for str.translate, filled as characters are met: all but `kept` and those categories become blanks."""
 
     def __init__(self, categories: str, kept: str = "") -> None:
         super().__init__({ord(c): ord(c) for c in kept})
@@ -65,8 +65,8 @@ def clean(text: str) -> str:
 def norm(text: str) -> str:
     """Normal form of a name or relation, by which two spellings are the same thing (methods/cogito.md 2.2, step 5).
 
-    NFKC, case folded, every character that is neither letter, mark, number nor symbol nor one of `# % & @` a blank, then
-    `clean`. It may be empty; such a name is no name.
+    NFKC, case folded, every character that is neither letter, mark, number nor symbol nor one of `# % & @` a blank,
+    then `clean`. It may be empty; such a name is no name.
     """
     return _norm(text) if len(text) > LONGEST_TERM else _cached_norm(text)
 
@@ -82,8 +82,9 @@ _cached_norm = lru_cache(maxsize=1 << 17)(_norm)
 def terms(text: str) -> dict[str, int]:
     """The BM25 terms of a text with their frequencies.
 
-    Words of any script, case folded, without stop words, stemmed by Snowball's English stemmer. `LiHua` counts as `li`, `hua`
-    and `lihua`. Scripts that put no blanks between words give overlapping pairs of characters, as Lucene's CJKAnalyzer does.
+    Words of any script, case folded, without stop words, stemmed by Snowball's English stemmer. `LiHua` counts as
+    `lihua`, `li` and `hua`. Scripts without blanks between words give overlapping pairs of characters (Lucene's
+    CJKAnalyzer).
     """
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)

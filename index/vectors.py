@@ -167,10 +167,10 @@ class VectorTable:
         summed (Higham, Accuracy and Stability of Numerical Algorithms, eq. 3.5), the sum is at most ‖x‖‖q‖, and
         rounding q adds one more 2⁻²⁴.
         """
-        rough = self._store.vectors[: self.n_rows] @ q.astype(np.float32)
-        rough[~self._live] = -np.inf
         if k >= self.n_live:
             return np.flatnonzero(self._live)
+        rough = self._store.vectors[: self.n_rows] @ q.astype(np.float32)
+        rough[~self._live] = -np.inf
         margin = (self.d + 2) * 2.0**-24 * float(np.linalg.norm(q)) * (1 + _NORM_SLACK) + 10.0**-DECIMALS
         kth = float(np.partition(rough, self.n_rows - k)[self.n_rows - k])
         return np.flatnonzero(rough >= kth - 2 * margin)
@@ -185,10 +185,10 @@ def _grown(store: _Store, live: NDArray[np.bool_], room: int) -> tuple[_Store, N
 
 def _row_of_item(row: Int64s, items: Int64s, live: NDArray[np.bool_], start: int) -> Int64s:
     """The live row of every item: the former version's `row` less what died, plus what came from row `start` on."""
-    first = 0 if not len(row) else start
+    first = start if len(row) else 0
     fresh = first + np.flatnonzero(live[first:])
     grown = np.full(max(len(row), int(items[fresh].max(initial=-1)) + 1), -1, np.int64)
-    grown[: len(row)] = np.where((row >= 0) & live[row], row, -1) if len(row) else row
+    grown[: len(row)] = np.where((row >= 0) & live[row], row, -1)
     grown[items[fresh]] = fresh
     return grown
 

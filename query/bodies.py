@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final
 from urllib.parse import unquote_to_bytes
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Request
 
 from index.errors import BadRequest
 from index.types import DocumentEvent
@@ -16,8 +16,8 @@ from index.types import DocumentEvent
 from .problems import TooLarge, UnsupportedMediaType
 
 MAX_WRITE_BYTES: Final = 64 * 2**20
-MAX_QUESTION_BYTES: Final = 2**20
-"""A question has at most some thousand characters; its body is parsed while other requests wait."""
+MAX_QUESTION_BYTES: Final = 2**18
+"""A question has at most 20,000 characters, each of which has at most twelve bytes in JSON."""
 
 
 async def _written(request: Request) -> bytes:
@@ -28,15 +28,14 @@ async def _asked(request: Request) -> bytes:
     return await _read(request, MAX_QUESTION_BYTES)
 
 
-async def _document_id(request: Request) -> str:
+async def _document_id(request: Request, id: Annotated[str, Path()]) -> str:
     """The document id in the path. Servers put U+FFFD for bytes that are no UTF-8: two documents would become one."""
     try:
         unquote_to_bytes(request.scope["raw_path"]).decode()
     except UnicodeDecodeError as error:
         hint = "percent-encode the UTF-8 of the id"
         raise BadRequest(f"the address is no UTF-8 at byte {error.start}", hint=hint) from None
-    document_id: str = request.path_params["id"]
-    return document_id
+    return id
 
 
 WriteBody = Annotated[bytes, Depends(_written)]
@@ -57,7 +56,7 @@ def parsed(data: bytes) -> Any:
 
 
 def described(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The request body of an operation in the OpenAPI document; bodies are parsed in threads, where FastAPI sees none."""
+    """The request body of an operation in the OpenAPI document; endpoints parse it themselves, in their threads."""
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 

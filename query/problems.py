@@ -31,6 +31,8 @@ from index.errors import (
 )
 
 MEDIA_TYPE: Final = "application/problem+json"
+INTERNAL: Final = "internal-error"
+"""Kind of what nobody foresaw."""
 
 _log = logging.getLogger(__name__)
 
@@ -115,6 +117,13 @@ def status_of(error: GistreamError) -> int:
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
 
 
+def kind_of(error: Exception) -> str:
+    """The last part of a problem's type: the name of the error, like `not-yet`."""
+    if not isinstance(error, GistreamError):
+        return INTERNAL
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
+
+
 def reasons_of(errors: Sequence[Any]) -> list[dict[str, Any]]:
     """Pydantic's errors as {field, reason}; what was sent is not repeated, it may be long or no valid Unicode."""
     return [
@@ -124,7 +133,7 @@ def reasons_of(errors: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 class _LastResort:
-    """Outermost of our own layers: an error that nobody foresaw is logged with its traceback and told without its text."""
+    """Outermost of our own layers: what nobody foresaw is logged with its traceback and told without its text."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -147,7 +156,7 @@ class _LastResort:
             if started:
                 raise
             detail = "The service met an error that it did not foresee; its log tells which."
-            problem = _document(scope, 500, "internal-error", detail, hint="report it together with the log")
+            problem = _document(scope, 500, INTERNAL, detail, hint="report it together with the log")
             await problem(scope, receive, send)
 
 
@@ -156,9 +165,8 @@ async def _on_gistream_error(request: Request, error: Exception) -> JSONResponse
     status = status_of(error)
     if status in (500, 502, 503):
         _log.error("%s %s: %s", request.method, _address(request.scope), error)
-    kind = re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
     errors = list(error.reasons) if isinstance(error, InvalidFields) else None
-    return _document(request.scope, status, kind, error.message, hint=error.hint or None, errors=errors)
+    return _document(request.scope, status, kind_of(error), error.message, hint=error.hint or None, errors=errors)
 
 
 async def _on_invalid_parameters(request: Request, error: Exception) -> JSONResponse:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import OrderedDict
 from concurrent.futures import Future
 from typing import Self
 
 from index.home import Home
+from index.metrics import Metrics
 from index.reader import Reader
 from index.snapshot import Snapshot
 
@@ -27,8 +29,9 @@ class Readers:
     question never pays for a swap; without it only `refresh` does.
     """
 
-    def __init__(self, home: Home, *, capacity: int = CAPACITY, pause: float = PAUSE_SECONDS) -> None:
+    def __init__(self, home: Home, metrics: Metrics, *, capacity: int = CAPACITY, pause: float = PAUSE_SECONDS) -> None:
         self.home = home
+        self._metrics = metrics
         self._capacity = capacity
         self._pause = pause
         self._lock = threading.Lock()
@@ -103,7 +106,10 @@ class Readers:
                 if folder != reader.folder:
                     reader = Reader(folder)
                     self._replace(name, reader)
-        return reader.refresh()
+        before, started = reader.snapshot, time.perf_counter()
+        if (snapshot := reader.refresh()) is not before:
+            self._metrics.observe("gistream_snapshot_swap_seconds", time.perf_counter() - started)
+        return snapshot
 
     def _replace(self, name: str, reader: Reader) -> None:
         done: Future[Reader] = Future()

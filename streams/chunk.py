@@ -14,7 +14,7 @@ from index.sentences import spans
 from index.types import Key
 
 _BYTES_PER_WORD = 10
-"""A word counts once per ten bytes of UTF-8, so that scripts without blanks and machine text give passages of bounded length."""
+"""Ten bytes of UTF-8 are a word at least, so that scripts without blanks and machine text give bounded passages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ def keyed(namespace: str, document: str, text: str, config: ChunkConfig = CONTEN
 def chunk(text: str, config: ChunkConfig = CONTENT) -> list[str]:
     """The passages of a text in order; together they hold every character of it that is not white space.
 
-    A passage ends where the sentence's hash is smaller than that of every sentence end within `least` words: whether it does
-    depends on those few sentences only, so an edit moves no boundary farther away. What is still longer than `most` words is
-    cut at the smallest hashes that leave pieces of at least `least`. A text without a letter gives no passage.
+    A passage ends after a sentence whose hash is smaller than that of every other one ending within `least` words. That
+    depends on those few sentences only, so an edit moves no boundary farther away. What is still longer than `most`
+    words is cut at the smallest hashes that leave pieces of at least `least`. A blank text gives no passage.
     """
     if not text.strip():
         return []
@@ -98,7 +98,7 @@ def _ends(text: str) -> list[_End]:
 
 
 def _minima(ends: Sequence[_End], least: int) -> list[int]:
-    """Places whose rank is the smallest within `least` words on either side, which the document's two ends are not within."""
+    """Places whose rank is the smallest within `least` words, in which neither end of the document lies."""
     total = ends[-1].words
     return [
         place

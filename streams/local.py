@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Self
 
 from index import maintenance
-from index.errors import GistreamError, StoreError, WriterError
+from index.errors import GistreamError, StoreError, Torn, WriterError
 from index.home import Home
 from index.lock import WriterLock
 from index.maintenance import Retention
 from index.manifest import Manifests
 from index.plan import Changes
 from index.types import Accepted
+from index.writer import Writer
 
 from .apply import SOURCE, Applied, apply
 from .dead_letters import DeadLetters
@@ -134,6 +135,10 @@ class Runner:
         self._housekeeping()
         return bool(due)
 
+    def writers(self) -> list[Writer]:
+        """Writers of the namespaces that are open."""
+        return [lane.opened.writer for lane in self._lanes.values()]
+
     def checkpoint(self) -> None:
         """Make every commit durable, then let the log forget the events that are in them."""
         moved = False
@@ -163,7 +168,11 @@ class Runner:
     def _is_due(self, name: str) -> bool:
         lane = self._lanes.get(name)
         if lane is None:
-            return self._last[name] > self._position_on_disk(name)
+            try:
+                return self._last[name] > self._position_on_disk(name)
+            except Torn:
+                # Opening it for writing goes back to what holds, and tells what does not.
+                return True
         return self._last[name] > lane.position and time.monotonic() >= lane.not_before
 
     def _behind(self, last: int) -> bool:

@@ -117,7 +117,7 @@ class Log:
         with self.database.reading() as connection:
             rows = connection.execute(
                 "SELECT position, stamp, payload FROM events"
-                " WHERE namespace = ? AND position >= ? ORDER BY position LIMIT ?",
+                " WHERE namespace = ? AND position > ? ORDER BY position LIMIT ?",
                 (namespace, after, limit_events),
             )
             for row in rows:

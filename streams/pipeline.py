@@ -66,6 +66,8 @@ def open_namespace(home: Home, name: str, pipeline: Pipeline, *, take_over: bool
     embed, understand = _understood(folder, pipeline)
     outlived = {} if pointer is None else pointer.positions
     writer = Writer.create(folder, pipeline.fingerprint, embed, positions=outlived)
+    # The pointer is durable at once, so what it points to must be as well.
+    writer.checkpoint()
     home.point(name, folder, positions=outlived)
     return Opened(writer, understand)
 

@@ -44,6 +44,7 @@ def rebuild(home: Home, name: str, pipeline: Pipeline, progress: Progress = _sil
         try:
             replay(opened, name, folder, former, pipeline, progress)
         finally:
+            # Closing makes it durable, as what a pointer names must be.
             opened.writer.close()
         home.point(name, opened.writer.folder)
         return opened.writer.manifest

@@ -16,7 +16,7 @@ METHODS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {"cogito"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """CASE.json is a case, or a file that holds one under `input`. Prints JSON; 2 and a message for a case that cannot be."""
+    """CASE.json is a case, or a file that holds one under `input`. Prints JSON; 2 for a case that cannot be."""
     parser = argparse.ArgumentParser(prog="python -m tests.reference", description=__doc__)
     parser.add_argument("method", choices=METHODS)
     parser.add_argument("case", type=Path)

@@ -58,6 +58,7 @@ class SmallIndex:
             alias_threshold=alias_threshold,
             alias_same_digits=alias_same_digits,
         )
+        self.folder = folder
         self._writer = Writer.create(folder, made, self.embedder.embed)
         self._reader = Reader(folder)
         self._documents: dict[str, Document] = {}

@@ -1,1 +1,1 @@
-"""The commands, one verb a file; what a verb needs beyond its options is imported when it runs, so that help is quick."""
+"""The commands, one verb a file; what it needs beyond its options is imported when it runs, so that help is quick."""

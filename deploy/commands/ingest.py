@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 def ingest(
     namespace: Namespace,
-    path: Annotated[str, typer.Argument(metavar="PATH|-", help="A folder of .txt and .md files, a .jsonl file, or - for JSON lines from stdin.")],
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH|-", help="A folder of .txt and .md files, a .jsonl file, or - for JSON lines from stdin."
+        ),
+    ],
     no_wait: NoWait = False,
     data: Data = None,
     json: Json = False,
@@ -36,13 +41,13 @@ def ingest(
     from streams.dead_letters import DeadLetters
     from streams.log import Log
 
-    from ..embedded import build_pipeline
+    from ..assembly import limits, log_path
     from ..indexing import Awaited, Indexing, refused
     from ..intake import Intake
 
     settings = configured(data=data)
     home = Home(settings.data)
-    feed = _feed(namespace, path, settings.limits)
+    feed = _feed(namespace, path, limits(settings))
     awaited = Awaited(home)
     started = time.monotonic()
     passages = 0
@@ -51,7 +56,7 @@ def ingest(
         nonlocal passages
         passages += applied.extracted + applied.reused
 
-    with Log(settings.log_path) as log, show.progress() as bars:
+    with Log(log_path(settings)) as log, show.progress() as bars:
         letters = DeadLetters(log)
         intake = Intake(feed, log, letters, namespace, awaited)
         bar = bars.add_task("indexing", total=None, note="")
@@ -60,7 +65,7 @@ def ingest(
             rate = passages / (time.monotonic() - started)
             bars.update(bar, completed=visible, total=intake.events, note=f"{rate:.0f} passages/s" if passages else "")
 
-        with Indexing(home, log, lambda: build_pipeline(settings), on_batch=count) as indexing:
+        with Indexing(settings, log, on_batch=count) as indexing:
             for _ in intake:
                 if not no_wait:
                     indexing.attend()
@@ -68,5 +73,31 @@ def ingest(
             if not no_wait:
                 for visible in indexing.until_visible(awaited):
                     draw(visible)
-        late = [] if no_wait else refused(letters, awaited)
+        rejected = intake.rejected + (0 if no_wait else len(refused(letters, awaited)))
+    done = {
+        "namespace": namespace,
+        "events": intake.events + intake.rejected,
+        "rejected": rejected,
+        "indexed": None if no_wait else intake.events + intake.rejected - rejected,
+        "seconds": round(time.monotonic() - started, 2),
+        "token": awaited.last,
+    }
+    if json:
+        show.as_json(done)
+    else:
+        show.pairs(done)
+    if rejected:
+        show.message("some of the input was rejected; `gistream dead-letters list` shows why")
+        raise typer.Exit(Exit.REFUSED)
 
+
+def _feed(namespace: str, path: str, limits: Limits) -> Feed:
+    from streams.feeds.directory import Directory
+    from streams.feeds.jsonl import JsonLines
+
+    if path == "-":
+        return JsonLines(sys.stdin.buffer, namespace, limits=limits)
+    source = Path(path)
+    return (
+        Directory(source, namespace, limits=limits) if source.is_dir() else JsonLines(source, namespace, limits=limits)
+    )

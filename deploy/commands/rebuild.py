@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from .. import show
 from ..options import Data, Json, Namespace, configured
 
@@ -14,11 +16,11 @@ def rebuild(namespace: Namespace, data: Data = None, json: Json = False) -> None
     from index.home import Home
     from streams.rebuild import rebuild as run
 
-    from ..embedded import build_pipeline
+    from ..assembly import build_pipeline
 
     settings = configured(data=data)
-    with show.counting("rebuilding") as progress:
-        manifest = run(Home(settings.data), namespace, build_pipeline(settings), progress)
+    with show.stages() as progress:
+        manifest = run(Home(settings.data), namespace, build_pipeline(settings), partial(progress, "rebuilding"))
     done = {"namespace": namespace, "snapshot": manifest.number, **manifest.counts.model_dump()}
     if json:
         show.as_json(done)

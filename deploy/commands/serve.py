@@ -11,10 +11,16 @@ from ..options import Data, configured
 
 def serve(
     data: Data = None,
-    host: Annotated[str | None, typer.Option(help="The address to listen on. [env: GISTREAM_HOST]")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="The port; 0 takes a free one. [env: GISTREAM_PORT]")] = None,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Only answer questions; another process may write.")] = False,
-    take_over: Annotated[bool, typer.Option("--take-over", help="Write even though another process holds the lock: it is fenced.")] = False,
+    host: Annotated[str | None, typer.Option(help="The address to listen on. (env: GISTREAM_HOST)")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="The port; 0 takes a free one. (env: GISTREAM_PORT)")
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Only answer questions; another process may write.")
+    ] = False,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Write even though another process holds the lock: it is fenced.")
+    ] = False,
 ) -> None:
     """Serve the HTTP interface; SIGTERM or Ctrl-C finishes the batch under way, and nothing acknowledged is lost.
 

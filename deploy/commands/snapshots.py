@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
+
+import typer
 
 from .. import show
 from ..options import Data, Json, Namespace, configured
 
 
-def snapshots(namespace: Namespace, data: Data = None, json: Json = False) -> None:
-    """List the snapshots of a namespace, newest first.
+def snapshots(
+    namespace: Namespace,
+    limit: Annotated[int, typer.Option(min=1, help="Show at most so many.")] = 100,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """List the snapshots of a namespace that can still be read, newest first.
 
-    Example: gistream snapshots notes
+    Example: gistream snapshots notes --limit 10
     """
     from index.home import Home
-    from index.manifest import Manifests
-    from streams.apply import SOURCE
+    from query.status import snapshots as kept
 
-    manifests = Manifests(Home(configured(data=data).data).incarnation(namespace) / "manifests")
-    found: list[dict[str, Any]] = []
-    for number in reversed(manifests.numbers()):
-        manifest = manifests.read(number)
-        found.append(
-            {
-                "snapshot": number,
-                "time": manifest.time.isoformat(timespec="milliseconds"),
-                "cause": manifest.cause,
-                **manifest.counts.model_dump(),
-                "position": manifest.positions.get(SOURCE, 0),
-                "watermark": show.when(manifest.watermark or None),
-            }
-        )
+    found = [entry.model_dump(mode="json") for entry in kept(Home(configured(data=data).data), namespace, limit)]
     if json:
         show.as_json({"namespace": namespace, "snapshots": found})
     else:
-        show.as_table(list(found[0]) if found else [], [list(row.values()) for row in found], empty="no snapshots")
+        columns = ["snapshot", "time", "cause", "documents", "passages", "entities", "facts", "watermark"]
+        rows = [[entry[column] for column in columns] for entry in found]
+        show.as_table(columns, rows, empty="no snapshots")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import show
 from ..options import Data, Json, configured
 
@@ -13,14 +11,25 @@ def status(data: Data = None, json: Json = False) -> None:
 
     Example: gistream status --json
     """
-    from ..status import status as look
+    from index.home import Home
+    from query.status import sizes
+    from streams.dead_letters import DeadLetters
+    from streams.log import Log
 
-    found: dict[str, Any] = look(configured(data=data).data)
+    from ..assembly import log_path
+
+    settings = configured(data=data)
+    found = {name: held.model_dump() for name, held in sizes(Home(settings.data)).items()}
+    letters = 0
+    # To look must not make anything: without a log nothing has died.
+    if log_path(settings).exists():
+        with Log(log_path(settings)) as log:
+            letters = DeadLetters(log).count()
     if json:
-        show.as_json(found)
+        show.as_json({"namespaces": found, "dead_letters": letters})
         return
     columns = ["namespace", "documents", "passages", "entities", "facts", "snapshot"]
-    rows = [[name, *(counts[column] for column in columns[1:])] for name, counts in found["namespaces"].items()]
+    rows = [[name, *(held[column] for column in columns[1:])] for name, held in found.items()]
     show.as_table(columns, rows, empty="no namespace yet; `gistream ingest NAMESPACE PATH` makes one")
-    if found["dead_letters"]:
-        print(f"{found['dead_letters']} dead letters wait; `gistream dead-letters list` shows why")
+    if letters:
+        print(f"{letters} dead letters wait; `gistream dead-letters list` shows why")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from typing import Annotated
 
@@ -25,15 +26,18 @@ def verify(
     from index.home import Home
     from streams.rebuild import verify as run
 
-    from ..embedded import build_pipeline
+    from ..assembly import build_pipeline
 
     settings = configured(data=data)
-    with show.counting("rebuilding") as progress:
-        differences = run(Home(settings.data), namespace, build_pipeline(settings), progress)
+    with show.stages() as progress:
+        pipeline = build_pipeline(settings)
+        differences = run(Home(settings.data), namespace, pipeline, partial(progress, "rebuilding"))
         shown = list(islice(differences, limit))
         count = len(shown) + sum(1 for _ in differences)
     if json:
-        listed = [{"where": found.where, "key": found.key, "index": found.left, "rebuild": found.right} for found in shown]
+        listed = [
+            {"where": found.where, "key": found.key, "index": found.left, "rebuild": found.right} for found in shown
+        ]
         show.as_json({"namespace": namespace, "equal": not count, "differences": count, "shown": listed})
     else:
         for found in shown:

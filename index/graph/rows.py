@@ -138,12 +138,13 @@ class SparseRows:
         rows, entries = followed(self.chains, self.n_delta)
         if not len(rows):
             return base
-        late = (self._arena.weight[entries], (rows, self._arena.col[entries]))
+        late = (self.chains.arena_weight[entries], (rows, self.chains.arena_col[entries]))
         return base + coo_array(late, shape=(self.n_rows, n_cols)).tocsr()
 
     def rebased(self) -> SparseRows:
         """The same content, all of it in the base."""
-        return _from_canonical(self.to_csr(max(_width(self.chains.col), _width(self._arena.col[: self.n_delta]))))
+        width = max(_width(self.chains.col), _width(self.chains.arena_col[: self.n_delta]))
+        return _from_canonical(self.to_csr(width))
 
 
 def _width(cols: NDArray[np.integer]) -> int:

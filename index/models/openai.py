@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -61,6 +62,8 @@ class OpenAIEmbedder:
         self._longest = longest
         self._concurrency = concurrency
         self._client = OpenAI(base_url=base_url, api_key=api_key, timeout=timeout, max_retries=max_retries)
+        # The client closes itself too late where the collector takes its sockets first.
+        weakref.finalize(self, self._client.close)
 
     @cached_property
     def dimensions(self) -> int:

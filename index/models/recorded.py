@@ -93,7 +93,8 @@ class RecordedEmbedder:
     ) -> None:
         """`model` names what was recorded. Raises ModelError when the dimensions of the parts differ.
 
-        `written`: how a text stood when it was recorded, where it was cleaned since (white space means nothing to a model).
+        `written`: text -> how it stood when it was recorded, where it was cleaned since: white space means nothing to
+        a model.
         """
         self._recordings = tuple(recordings)
         self._by_role = dict(by_role or {})

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.keys import halves
 from index.snapshot import Snapshot
-from index.types import Key, Question
+from index.types import Key, Question, Role
 from index.vectors import DECIMALS
 
 Int64s = NDArray[np.int64]
@@ -38,6 +38,9 @@ class Ranking(Generic[Trace]):
 
 class Mode(Protocol):
     """A way of reading: a frozen value of its parameters, so that any number of threads may use one."""
+
+    roles: ClassVar[tuple[Role, ...]]
+    """The vectors of the question that it reads; the others may be zero."""
 
     def rank(self, snapshot: Snapshot, question: Question, k: int) -> Ranking[object]:
         """At most `k` living passages, best first; a function of snapshot and question, of nothing else.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from index.keys import term_key
 from index.snapshot import Snapshot
 from index.text import terms
-from index.types import Question
+from index.types import Question, Role
 
 from .base import Float64s, Ranking, Scored, best_first, passage_keys
 
@@ -50,6 +51,8 @@ class BM25Mode:
 
     This idf is never negative. N, df and lengths are those of living passages: deletes leave no trace in them.
     """
+
+    roles: ClassVar[tuple[Role, ...]] = ()
 
     k1: float = 1.5
     b: float = 0.75

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from index.snapshot import Snapshot
-from index.types import Question
+from index.types import Question, Role
 
 from .activation import NearFact, Seed, activated, nearest_facts
 from .base import Int64s, Ranking, Scored
@@ -51,6 +52,8 @@ class CogitoMode:
 
     Names and defaults are the paper's; where it gives no figure, those of the authors' release.
     """
+
+    roles: ClassVar[tuple[Role, ...]] = ("fact-question", "passage-question")
 
     fact_k: int = 5
     """K of eq. 12: facts that light up entities."""

@@ -46,8 +46,10 @@ class Chosen(NamedTuple):
 
     passage: int
     score: float
-    by: str
-    """`q1`, `q2`, … for the question whose best it is, or `complement`."""
+    ranking: int
+    """Place of the ranking that gave the score."""
+    complement: bool
+    """Chosen because the passages that are best for one question alone left room."""
 
 
 def candidates(snapshot: Snapshot, spread: Spread, q: Float64s, k: int) -> Int64s:
@@ -85,17 +87,18 @@ def merge(snapshot: Snapshot, rankings: Sequence[Ranked], k: int) -> list[Chosen
     """
     share = k if len(rankings) == 1 else (k - 1) // len(rankings)
     chosen: dict[int, Chosen] = {}
-    for place, ranking in enumerate(rankings, start=1):
+    for place, ranking in enumerate(rankings):
         for passage, score in ranking.scored()[:share]:
-            chosen.setdefault(passage, Chosen(passage, score, f"q{place}"))
-    best: dict[int, float] = {}
-    for passage, score in (scored for ranking in rankings for scored in ranking.scored()):
-        if passage not in chosen:
-            best[passage] = max(score, best.get(passage, score))
-    rest, scores = np.array([*best], np.int64), np.array([*best.values()])
-    order = best_first(passage_keys(snapshot, rest), scores)[: k - len(chosen)]
-    complement = zip(rest[order].tolist(), scores[order].tolist(), strict=True)
-    return [*chosen.values(), *(Chosen(passage, score, "complement") for passage, score in complement)]
+            chosen.setdefault(passage, Chosen(passage, score, place, complement=False))
+    best: dict[int, Chosen] = {}
+    for place, ranking in enumerate(rankings):
+        for passage, score in ranking.scored():
+            if passage not in chosen and (passage not in best or score > best[passage].score):
+                best[passage] = Chosen(passage, score, place, complement=True)
+    rest = list(best.values())
+    keys = passage_keys(snapshot, np.array([*best], np.int64))
+    order = best_first(keys, np.array([candidate.score for candidate in rest]))[: k - len(chosen)]
+    return [*chosen.values(), *(rest[at] for at in order.tolist())]
 
 
 def _norm(x: Float64s, delta: float) -> Float64s:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from index.snapshot import Snapshot
-from index.types import Question
+from index.types import Question, Role
 
 from .base import Float64s, Int64s, Ranking, Scored, best_first, passage_keys
 
@@ -20,6 +21,8 @@ class DenseTrace:
 @dataclass(frozen=True, slots=True)
 class DenseMode:
     """Exact search: every living passage is compared, so the answer does not depend on the history of the index."""
+
+    roles: ClassVar[tuple[Role, ...]] = ("passage-question",)
 
     def rank(self, snapshot: Snapshot, question: Question, k: int) -> Ranking[DenseTrace]:
         """See Mode."""

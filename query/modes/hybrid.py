@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from index.snapshot import Snapshot
-from index.types import Question
+from index.types import Question, Role
 
 from .base import Ranking, Scored, best_first, passage_keys
 from .bm25 import BM25Mode, BM25Trace
@@ -29,6 +30,8 @@ class HybridMode:
 
     Ranks count from 1; a ranking counts down to rank `depth`.
     """
+
+    roles: ClassVar[tuple[Role, ...]] = DenseMode.roles
 
     dense: DenseMode = field(default_factory=DenseMode)
     bm25: BM25Mode = field(default_factory=BM25Mode)

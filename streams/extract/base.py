@@ -13,18 +13,18 @@ class Extractor(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Name, version and settings: whatever changes an extraction changes it. It is part of an index's fingerprint."""
+        """Name, version and settings: what changes an extraction changes it. Part of an index's fingerprint."""
         ...
 
     @property
     def paid(self) -> bool:
-        """Whether reading costs money or much time: then extractions are kept in the understanding and never bought twice."""
+        """Whether reading costs money or much time: then extractions are kept as understanding, never bought twice."""
         ...
 
     def extract(self, passages: Sequence[tuple[str, str]]) -> list[Extraction]:
         """One extraction for each (title, text), in their order; blocks until the last is there.
 
-        A passage that the extractor cannot read well comes back `degraded` and does not fail the others. Raises ModelError
-        when no passage can be read at all: `recoverable` tells whether the same call may succeed later.
+        A passage that the extractor cannot read well comes back `degraded` and does not fail the others. Raises
+        ModelError when nothing can be read; `recoverable` tells whether the same call may succeed later.
         """
         ...

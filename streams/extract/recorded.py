@@ -29,8 +29,8 @@ class RecordedExtractor:
     def load(cls, path: str | Path) -> RecordedExtractor:
         """Read JSON lines (.jsonl, or .jsonl.gz): {text, title?, memory?, entities?, triples?}.
 
-        Triples of other than three parts are left out. Of two rows for the same passage the first counts. Raises ModelError,
-        with file and line, when it cannot be read.
+        Triples of other than three parts are left out. Of two rows for the same passage the first counts. Raises
+        ModelError, with file and line, when it cannot be read.
         """
         path = Path(path)
         recorded: dict[tuple[str | None, str], Extraction] = {}
@@ -45,11 +45,12 @@ class RecordedExtractor:
         Raises ModelError when a file cannot be read or a row refers to a passage that is not there.
         """
         folder = Path(folder)
-        passages = {row.get("id"): (row.get("title", ""), _text(row, where)) for where, row in _rows(folder / "passages.jsonl.gz")}
+        rows = _rows(folder / "passages.jsonl.gz")
+        passages = {row.get("id"): (row.get("title", ""), _text(row, where)) for where, row in rows}
         recorded: dict[tuple[str | None, str], Extraction] = {}
         for where, row in _rows(folder / f"extractions_{source}.jsonl.gz"):
             if row.get("id") not in passages:
-                raise ModelError(f"{where}: no passage has the id {row.get('id')!r}", hint="Take both files from one kit")
+                raise ModelError(f"{where}: no passage has the id {row.get('id')!r}", hint="Use both files of one kit")
             recorded.setdefault(passages[row["id"]], _extraction(row, where))
         return cls(recorded, source)
 
@@ -64,7 +65,8 @@ class RecordedExtractor:
         if missing:
             title, text = missing[0]
             raise MissingRecording(
-                f"{len(missing)} of {len(passages)} passages are not in the recording {self._source}, such as {title!r}: {text[:80]!r}",
+                f"{len(missing)} of {len(passages)} passages are not in the recording {self._source}, "
+                f"such as {title!r}: {text[:80]!r}",
                 hint="Cut documents as the recording did (chunker `whole`), or use the extractor `rules`",
             )
         return [extraction for extraction in found if extraction is not None]
@@ -82,7 +84,7 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                     raise ValueError("a row is a JSON object")
                 yield where, row
     except (OSError, EOFError, ValueError) as error:
-        raise ModelError(f"{where} cannot be read as a recording: {error}", hint="Check the path, or record it again") from error
+        raise ModelError(f"{where} is no readable recording: {error}", hint="Check the path") from error
 
 
 def _text(row: Mapping[str, Any], where: str) -> str:
@@ -100,4 +102,4 @@ def _extraction(row: Mapping[str, Any], where: str) -> Extraction:
             triples=tuple(Triple(*triple) for triple in triples if len(triple) == 3),
         )
     except TypeError as error:
-        raise ModelError(f"{where}: entities or triples are no lists: {error}", hint="Record this passage again") from error
+        raise ModelError(f"{where}: entities or triples are no lists: {error}", hint="Record this again") from error

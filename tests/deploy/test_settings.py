@@ -79,7 +79,7 @@ def test_every_setting_is_described_and_has_a_variable(name: str, tmp_path: Path
         ({}, "prot = 1", r"'prot', which stands in .*gistream\.toml\. did you mean port\?"),
         ({}, "[server]\nport = 1", r"'server', which stands in"),
         ({}, "port = 1\nport = 2", r"gistream\.toml is not TOML"),
-        ({}, "port = true", r"port in .*gistream\.toml: Input should be a valid integer"),
+        ({}, "port = 1.5", r"port in .*gistream\.toml: Input should be a valid integer"),
         ({}, f'openai_api_key = ["{SECRET}"]', r"openai_api_key in .*gistream\.toml: "),
     ],
 )

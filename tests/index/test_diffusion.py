@@ -158,12 +158,11 @@ def test_too_few_iterations_are_reported() -> None:
 
 
 def test_a_hub_with_more_neighbours_than_the_first_table_has_places() -> None:
-    leaves = np.arange(1, 5_001)
-    hub = np.zeros(5_000, np.int64)
-    ones = np.full(10_000, UNIT)
-    star = SparseRows.from_entries(np.r_[hub, leaves], np.r_[leaves, hub], ones, 5_001)
-    found = local_push(star, np.array([1]), np.array([1.0]), rank=np.arange(5_001, dtype=np.uint64), epsilon=1e-9)
-    assert len(found.nodes) == 5_001
+    n = 20_001
+    leaves, hub = np.arange(1, n), np.zeros(n - 1, np.int64)
+    star = SparseRows.from_entries(np.r_[hub, leaves], np.r_[leaves, hub], np.full(2 * n - 2, UNIT), n)
+    found = local_push(star, np.array([1]), np.array([1.0]), rank=np.arange(n, dtype=np.uint64), epsilon=1e-9)
+    assert found.nodes.tolist() == list(range(n))
     assert found.mass.sum() == pytest.approx(1, abs=1e-4)
     assert found.mass[0] == pytest.approx(1 / 3, abs=1e-5)
 

@@ -63,6 +63,12 @@ def test_a_role_may_have_vectors_of_its_own() -> None:
     assert model.alias_threshold is None
 
 
+def test_a_text_cleaned_since_is_found_as_it_was_written() -> None:
+    recording = Recording.of({"two  blanks": [1.0, 0.0], "plain": [0.0, 1.0]})
+    model = RecordedEmbedder([recording], model="m", written={"two blanks": "two  blanks", "Plain": "nowhere"})
+    assert model.embed(["two blanks", "Plain"]).tolist() == [[1, 0], [0, 1]]
+
+
 def test_missing_texts_are_counted_or_asked() -> None:
     recording = Recording.of({"known": [1.0] * 16})
     with pytest.raises(MissingRecording, match=r"2 of 3 texts.*'new'"):

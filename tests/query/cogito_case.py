@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from index.errors import BadRequest
 from index.graph.segment import Relation, read_segment, total
-from index.models.recorded import Recording, RecordedEmbedder
+from index.models.recorded import RecordedEmbedder, Recording
 from index.snapshot import Snapshot
 from index.types import Passage, Question
 from query.modes.cogito import CogitoMode, Reading
@@ -112,9 +112,8 @@ class _Stages:
             passage_seed_top=params["passage_seed_top"],
         )
         self.rows = snapshot.passage_rows(snapshot.live_passages.tolist())
-        self.ids = {
-            number: row.document for number, row in sorted(self.rows.items(), key=lambda pair: pair[1].document)
-        }
+        rows = sorted(self.rows.items(), key=lambda pair: pair[1].document)
+        self.ids = {number: row.document for number, row in rows}
         entities = snapshot.entity_rows(range(len(snapshot.kinds.entities)))
         self.entities = {number: row.norm for number, row in sorted(entities.items(), key=lambda pair: pair[1].norm)}
         self.facts = snapshot.fact_rows(np.flatnonzero(snapshot.supports.totals).tolist())
@@ -134,7 +133,10 @@ class _Stages:
             "sub_queries": [
                 self._reading(part, reading) for part, reading in zip(parts, ranking.trace.readings, strict=True)
             ],
-            "final": [[self.ids[passage], score, by] for passage, score, by in ranking.trace.chosen],
+            "final": [
+                [self.ids[c.passage], c.score, "complement" if c.complement else f"q{c.ranking + 1}"]
+                for c in ranking.trace.chosen
+            ],
             "evidence": [[row.document, row.text, row.extraction.memory] for row in evidence],
         }
 
@@ -175,9 +177,7 @@ class _Stages:
         cosines = self.snapshot.passages.scores(numbers, part.to_passages).tolist()
 
         def by_id(values: NDArray[np.float64]) -> dict[str, float]:
-            return {
-                self.ids[number]: value for number, value in zip(ranked.passages.tolist(), values.tolist(), strict=True)
-            }
+            return dict(zip((self.ids[number] for number in ranked.passages.tolist()), values.tolist(), strict=True))
 
         return {
             "text": reading.question,

@@ -1,0 +1,63 @@
+"""From settings to parts: the log, the embedder and the pipeline that every command and the server are made of."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from index.maintenance import Retention
+from index.models.base import Embedder
+from index.models.hashing import DEFAULT_DIMENSIONS, HashingEmbedder
+from index.models.openai import OpenAIEmbedder
+from streams.chunk import ChunkConfig
+from streams.events import Limits
+from streams.extract.base import Extractor
+from streams.extract.recorded import RecordedExtractor
+from streams.extract.rules import RulesExtractor
+from streams.local import Pace
+from streams.pipeline import Pipeline
+
+from .settings import Settings
+
+
+def log_path(settings: Settings) -> Path:
+    return settings.data / "log.db"
+
+
+def limits(settings: Settings) -> Limits:
+    """How large one event may be."""
+    return Limits(settings.max_document_bytes, settings.max_metadata_bytes)
+
+
+def pace(settings: Settings) -> Pace:
+    """How the embedded runner works."""
+    retention = Retention(reach=timedelta(hours=settings.retention_hours))
+    return Pace(settings.batch_documents, checkpoint_seconds=settings.checkpoint_seconds, retention=retention)
+
+
+def build_embedder(settings: Settings) -> Embedder:
+    """The model of passages and questions. Raises ModelError where its endpoint does not answer as it should."""
+    if settings.embedder == "hashing":
+        return HashingEmbedder(settings.embedding_dimensions or DEFAULT_DIMENSIONS)
+    key = settings.openai_api_key
+    return OpenAIEmbedder(
+        settings.embedding_model,
+        base_url=settings.embedding_base_url,
+        api_key=key.get_secret_value() if key else "none",
+        dimensions=settings.embedding_dimensions,
+    )
+
+
+def build_pipeline(settings: Settings) -> Pipeline:
+    """Everything that decides what an index looks like. Raises ModelError as `build_embedder` does."""
+    return Pipeline(
+        ChunkConfig(settings.chunker, settings.chunk_least, settings.chunk_most),
+        _build_extractor(settings.extractor),
+        build_embedder(settings),
+        alias_edges=settings.alias_edges,
+    )
+
+
+def _build_extractor(name: str) -> Extractor:
+    kind, _, recording = name.partition(":")
+    return RecordedExtractor.load(recording) if kind == "recorded" else RulesExtractor()

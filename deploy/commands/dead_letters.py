@@ -1,0 +1,149 @@
+"""`gistream dead-letters`: what could not be indexed, why, and a second try."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .. import show
+from ..exits import Exit
+from ..options import Data, Json, NoWait, configured
+
+if TYPE_CHECKING:
+    from streams.dead_letters import DeadLetter
+
+app = typer.Typer(no_args_is_help=True, help="See what could not be indexed and why, and try it again.")
+
+Number = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="The number of a letter.")]
+
+_REASON_SHOWN = 100
+
+
+@app.command("list")
+def list_(
+    limit: Annotated[int, typer.Option(min=1, help="Show at most so many.")] = 100,
+    after: Annotated[int, typer.Option(min=0, help="Only letters with a greater number.")] = 0,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """List the letters that wait, oldest first.
+
+    Example: gistream dead-letters list --limit 20
+    """
+    from streams.dead_letters import DeadLetters
+    from streams.log import Log
+
+    from ..assembly import log_path
+
+    with Log(log_path(configured(data=data))) as log:
+        letters = DeadLetters(log)
+        count, waiting = letters.count(), letters.waiting(limit=limit, after=after)
+    if json:
+        show.as_json({"dead_letters": count, "letters": [_described(letter) for letter in waiting]})
+        return
+    columns = ["number", "at", "source", "namespace", "id", "step", "reason"]
+    rows = [
+        [*(_described(letter)[column] for column in columns[:-1]), show.short(letter.reason, _REASON_SHOWN)]
+        for letter in waiting
+    ]
+    show.as_table(columns, rows, empty="no dead letter waits")
+    if count > len(waiting):
+        print(f"{len(waiting)} of {count}")
+
+
+@app.command("show")
+def show_(
+    number: Number,
+    payload: Annotated[bool, typer.Option("--payload", help="Write only what arrived, byte for byte.")] = False,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Show one letter and what arrived.
+
+    Example: gistream dead-letters show 3 --payload > repaired.json
+    """
+    from streams.dead_letters import DeadLetters
+    from streams.log import Log
+
+    from ..assembly import log_path
+
+    with Log(log_path(configured(data=data))) as log:
+        letter = DeadLetters(log).show(number)
+    if payload:
+        sys.stdout.buffer.write(letter.payload)
+        return
+    described = _described(letter) | {"payload": letter.payload.decode(errors="backslashreplace")}
+    if json:
+        show.as_json(described)
+    else:
+        show.pairs(described)
+
+
+@app.command("replay")
+def replay(
+    number: Number,
+    repaired: Annotated[
+        str | None,
+        typer.Option("--with", metavar="FILE|-", help="Send this event, the repaired payload, in its place."),
+    ] = None,
+    no_wait: NoWait = False,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Send the event of a letter again, repaired or as it came, and wait until it is in the index.
+
+    A letter that is still no valid event keeps waiting. Example: gistream dead-letters replay 3 --with repaired.json
+    """
+    from index.home import Home
+    from streams.dead_letters import DeadLetters
+    from streams.events import decode
+    from streams.log import Log
+
+    from ..assembly import limits, log_path
+    from ..indexing import Awaited, Indexing, refused
+
+    settings = configured(data=data)
+    home = Home(settings.data)
+    awaited = Awaited(home)
+    with Log(log_path(settings)) as log:
+        letters = DeadLetters(log)
+        letter = letters.show(number)
+        event = decode(letter.payload if repaired is None else _read(repaired), limits(settings), letter.namespace)
+        awaited.add([event], [letters.replay(number, event)])
+        if not no_wait:
+            with Indexing(settings, log) as indexing:
+                for _ in indexing.until_visible(awaited):
+                    pass
+        again = [] if no_wait else refused(letters, awaited)
+    done = {"number": number, "namespace": event.namespace, "id": event.id, "token": awaited.last}
+    if json:
+        show.as_json(done)
+    else:
+        show.pairs(done)
+    if again:
+        show.message(f"it could not be indexed again; it is dead letter {again[0].number} now")
+        raise typer.Exit(Exit.REFUSED)
+
+
+def _read(path: str) -> bytes:
+    return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+
+
+def _described(letter: DeadLetter) -> dict[str, Any]:
+    """A letter without its payload."""
+    return {
+        "number": letter.number,
+        "at": show.when(letter.at),
+        "source": letter.source,
+        "position": letter.position,
+        "namespace": letter.namespace,
+        "id": letter.id,
+        "step": letter.step,
+        "reason": letter.reason,
+        "attempts": letter.attempts,
+        "bytes": len(letter.payload),
+        "replayed": letter.replayed,
+    }

@@ -1,0 +1,107 @@
+"""`gistream search`: ask a namespace a question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .. import show
+from ..options import Data, Json, Namespace, configured
+
+if TYPE_CHECKING:
+    from query.explanation import NearFact, QuestionRead, Why
+    from query.retrieve import Answer
+
+_TEXT_SHOWN = 400
+"""Characters of a passage; `--json` has all of it."""
+_NAMES_SHOWN = 8
+
+
+def search(
+    namespace: Namespace,
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="A question, in words.")],
+    mode: Annotated[str | None, typer.Option(show_default=False, help="cogito, dense, bm25 or hybrid.")] = None,
+    k: Annotated[int | None, typer.Option("--k", "-k", show_default=False, help="How many passages, 1 to 200.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what led to each passage.")] = False,
+    wait_for: Annotated[
+        str | None,
+        typer.Option(metavar="TOKEN", show_default=False, help="Wait for this write. (env: GISTREAM_WAIT_TIMEOUT)"),
+    ] = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Ask a namespace a question; the whole answer comes from one snapshot.
+
+    Example: gistream search notes "Who repaired the boat of Ada's sister?" --explain
+    """
+    from index.home import Home
+    from index.reader import Reader
+    from index.token import Token
+    from query.retrieve import DEFAULT_K, DEFAULT_MODE, retrieve
+
+    from ..assembly import build_embedder
+
+    settings = configured(data=data)
+    token = None if wait_for is None else Token.parse(wait_for)
+    reader = Reader(Home(settings.data).incarnation(namespace))
+    if token is not None:
+        reader.wait_for(token.source, token.position, settings.wait_timeout)
+    answer = retrieve(
+        reader.snapshot,
+        build_embedder(settings),
+        question,
+        mode=DEFAULT_MODE if mode is None else mode,
+        k=DEFAULT_K if k is None else k,
+        with_explanation=explain,
+    )
+    if json:
+        show.as_json(answer.model_dump(mode="json"))
+    else:
+        for line in _lines(answer):
+            print(show.printable(line))
+
+
+def _lines(answer: Answer) -> Iterator[str]:
+    for read in answer.explanation.questions if answer.explanation else ():
+        yield from _read(read)
+    for rank, passage in enumerate(answer.passages, start=1):
+        yield f"{rank}. {passage.score:.4f}  {passage.document}  {passage.title}"
+        yield f"   {show.short(passage.text, _TEXT_SHOWN)}"
+        yield from _why(passage.why) if passage.why else ()
+    if not answer.passages:
+        yield "nothing was found"
+    notes = "".join(f", {name}: {note}" for name, note in answer.notes.items())
+    newest = "" if answer.watermark is None else f" of {answer.watermark:%Y-%m-%d %H:%M:%S}"
+    yield f"mode {answer.mode}, snapshot {answer.snapshot}{newest}{notes}"
+
+
+def _read(read: QuestionRead) -> Iterator[str]:
+    yield f"read: {read.question}"
+    yield f"   near facts: {_facts(read.facts)}"
+    yield f"   seeds: {_listed(f'{seed.entity} {seed.start:.3f}' for seed in read.seeds)}"
+    yield f"   entities: {_listed(f'{active.entity} {active.mass:.3f}' for active in read.entities)}"
+
+
+def _why(why: Why) -> Iterator[str]:
+    told = {
+        "cosine": None if why.cosine is None else f"{why.cosine:.3f}",
+        "ranks": _listed(f"{mode} {rank}" for mode, rank in why.ranks.items()),
+        "words": _listed(f"{term.term} {term.weight:.2f}" for term in why.terms),
+        "mass": None if why.mass is None else f"{why.mass:.4f}",
+        "by way of": _listed(f"{active.entity} {active.mass:.3f}" for active in why.entities),
+        "facts": _facts(why.facts),
+    }
+    for name, value in told.items():
+        if value:
+            yield f"   {name}: {value}"
+
+
+def _facts(facts: list[NearFact]) -> str:
+    return _listed(f"({fact.fact}) {fact.similarity:.3f}" for fact in facts)
+
+
+def _listed(parts: Iterator[str]) -> str:
+    listed = list(parts)
+    return ", ".join(listed[:_NAMES_SHOWN]) + (f" and {rest} more" if (rest := len(listed) - _NAMES_SHOWN) > 0 else "")

@@ -1,0 +1,170 @@
+"""The embedded server: ingest and query in one process, with the log as the service's inbox."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Self
+
+from index.errors import GistreamError
+from index.home import Home
+from index.metrics import Metrics
+from index.types import DocumentEvent
+from query.parts import Parts
+from query.readers import Readers
+from query.service import create_app
+from streams.apply import Applied
+from streams.dead_letters import DeadLetters
+from streams.events import validated
+from streams.local import Runner
+from streams.log import Log
+
+from .assembly import build_embedder, build_pipeline, limits, log_path, pace
+from .http import HttpServer
+from .lag import Lag
+from .settings import Settings
+
+__all__ = ["Embedded", "build_embedder", "build_pipeline", "serve"]
+
+_log = logging.getLogger("gistream")
+
+_LOOK_SECONDS = 1.0
+"""Between two looks whether the HTTP server still runs."""
+
+
+class Embedded:
+    """The whole of gistream over one data folder: runs from `__enter__` to `__exit__`.
+
+    Leaving it stops the HTTP server first, finishes the batch under way and makes it durable; what was accepted and is
+    not yet applied is in the log, where the next server finds it.
+    """
+
+    def __init__(self, settings: Settings, *, read_only: bool = False, take_over: bool = False) -> None:
+        self._settings = settings
+        self._read_only = read_only
+        self._take_over = take_over
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Raises WriterBusy where another process writes the folder (unless `take_over`), BadRequest where the address
+        is taken, ModelError where a model does not answer, StoreError where the log cannot be opened.
+        """
+        with ExitStack() as stack:
+            home, metrics = Home(self._settings.data), Metrics()
+            readers = Readers(home, metrics)
+            metrics.watch("gistream_namespaces_open", readers.__len__, role="reader")
+            if self._read_only:
+                parts = self._reading(stack, readers, metrics)
+            else:
+                parts = self._writing(stack, readers, metrics)
+            stack.enter_context(readers)
+            self.server = stack.enter_context(HttpServer(create_app(parts), self._settings.host, self._settings.port))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def url(self) -> str:
+        """Base address of the service."""
+        return self.server.url
+
+    def _writing(self, stack: ExitStack, readers: Readers, metrics: Metrics) -> Parts:
+        pipeline = build_pipeline(self._settings)
+        log = stack.enter_context(Log(log_path(self._settings)))
+        lag = Lag(log, readers.home)
+        on_batch = partial(_count, metrics)
+        runner = Runner(
+            readers.home, log, pipeline, pace=pace(self._settings), take_over=self._take_over, on_batch=on_batch
+        )
+        stack.enter_context(runner)
+        metrics.watch("gistream_dead_letters_waiting", runner.letters.count)
+        metrics.watch("gistream_lag_seconds", lag.seconds)
+        metrics.watch("gistream_namespaces_open", lambda: len(runner.writers()), role="writer")
+        runner.start()
+        return Parts(
+            readers=readers,
+            embedder=pipeline.embedder,
+            decode=self._decode,
+            inbox=log,
+            staleness=lag.staleness,
+            dead_letters=runner.letters.count,
+            not_ready=partial(_stopped, runner),
+            metrics=metrics,
+            max_wait=self._settings.wait_timeout,
+        )
+
+    def _reading(self, stack: ExitStack, readers: Readers, metrics: Metrics) -> Parts:
+        """A log that is there tells how far the snapshots lag behind; none is made where there is none."""
+        path = log_path(self._settings)
+        log = stack.enter_context(Log(path)) if path.exists() else None
+        return Parts(
+            readers=readers,
+            embedder=build_embedder(self._settings),
+            decode=self._decode,
+            inbox=None,
+            staleness=Lag(log, readers.home).staleness if log else _unknown,
+            dead_letters=DeadLetters(log).count if log else _unknown,
+            not_ready=lambda: None,
+            metrics=metrics,
+            max_wait=self._settings.wait_timeout,
+        )
+
+    @property
+    def _decode(self) -> Callable[..., DocumentEvent]:
+        return partial(validated, limits=limits(self._settings))
+
+
+def serve(settings: Settings, *, read_only: bool = False, take_over: bool = False) -> None:
+    """Serve until SIGTERM or SIGINT, then finish the batch under way, make it durable and return.
+
+    A second signal ends the process at once.
+
+    Raises what `Embedded` raises at the start, and GistreamError when the HTTP server ends by itself.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    with _until_signalled() as stop, Embedded(settings, read_only=read_only, take_over=take_over) as embedded:
+        _log.info("gistream listens on %s", embedded.url)
+        while not stop.wait(_LOOK_SECONDS):
+            if not embedded.server.running:
+                raise GistreamError("the HTTP server ended by itself", hint="its log says why")
+        _log.info("stopping: the batch under way is finished and made durable")
+
+
+@contextmanager
+def _until_signalled() -> Iterator[threading.Event]:
+    stop = threading.Event()
+
+    def on_signal(number: int, _: object) -> None:
+        # Whoever asks twice does not want to wait.
+        signal.signal(number, signal.SIG_DFL)
+        stop.set()
+
+    former = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _unknown(*_: object) -> None:
+    return None
+
+
+def _stopped(runner: Runner) -> str | None:
+    error = runner.error
+    return None if error is None else f"indexing has stopped: {type(error).__name__}: {error}"
+
+
+def _count(metrics: Metrics, namespace: str, applied: Applied) -> None:
+    metrics.count("gistream_commits_total")
+    metrics.count("gistream_events_superseded_total", applied.superseded)
+    metrics.count("gistream_passages_extracted_total", applied.extracted)
+    metrics.count("gistream_passages_reused_total", applied.reused)
+    metrics.observe("gistream_batch_documents", applied.events)

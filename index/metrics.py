@@ -1,0 +1,250 @@
+"""What gistream counts and times: every metric with its unit, its meaning and what to do when it looks wrong.
+
+No metric has a label for the namespace: there may be thousands, and each would be a series of its own. What is known
+about one namespace is in its status; here is how the process does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, Literal, NamedTuple, get_args
+
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+
+__all__ = ["CONTENT_TYPE", "METRICS", "CounterName", "GaugeName", "HistogramName", "Metric", "MetricName", "Metrics"]
+
+CounterName = Literal[
+    "gistream_events_accepted_total",
+    "gistream_events_superseded_total",
+    "gistream_events_dead_lettered_total",
+    "gistream_passages_extracted_total",
+    "gistream_passages_reused_total",
+    "gistream_passages_degraded_total",
+    "gistream_texts_embedded_total",
+    "gistream_commits_total",
+    "gistream_writers_fenced_total",
+    "gistream_queries_total",
+]
+GaugeName = Literal[
+    "gistream_lag_events",
+    "gistream_lag_seconds",
+    "gistream_newest_visible_event_timestamp_seconds",
+    "gistream_dead_letters_waiting",
+    "gistream_namespaces_open",
+]
+HistogramName = Literal[
+    "gistream_freshness_seconds",
+    "gistream_batch_documents",
+    "gistream_commit_seconds",
+    "gistream_embed_seconds",
+    "gistream_extract_seconds",
+    "gistream_checkpoint_seconds",
+    "gistream_maintenance_seconds",
+    "gistream_snapshot_swap_seconds",
+    "gistream_query_seconds",
+]
+MetricName = CounterName | GaugeName | HistogramName
+
+
+class Metric(NamedTuple):
+    """What an operator has to know about one metric."""
+
+    unit: str
+    meaning: str
+    remedy: str
+    labels: tuple[str, ...] = ()
+
+
+METRICS: Final[Mapping[MetricName, Metric]] = {
+    "gistream_events_accepted_total": Metric(
+        "events",
+        "Events stored durably and acknowledged, by operation.",
+        "Flat while a feed runs: look for refused requests, and at the feed itself.",
+        ("op",),
+    ),
+    "gistream_events_superseded_total": Metric(
+        "events",
+        "Events that changed nothing because the index already held a newer version.",
+        "A large share means that a source replays, or that two sources write the same documents.",
+    ),
+    "gistream_events_dead_lettered_total": Metric(
+        "events",
+        "Events that could not be indexed, by the step that refused them.",
+        "Read the reasons with `gistream dead-letters list`, repair the source, then replay.",
+        ("step",),
+    ),
+    "gistream_passages_extracted_total": Metric(
+        "passages",
+        "Passages the extractor had to read.",
+        "Growing as fast as passages are written: nothing is reused; did its settings change? See `gistream settings`.",
+    ),
+    "gistream_passages_reused_total": Metric(
+        "passages",
+        "Passages whose understanding was already there.",
+        "Near zero while documents are edited: the edits rewrite whole documents.",
+    ),
+    "gistream_passages_degraded_total": Metric(
+        "passages",
+        "Passages indexed by the fallback because the model failed on them.",
+        "Check the model's endpoint; they are read again later by themselves.",
+    ),
+    "gistream_texts_embedded_total": Metric(
+        "texts",
+        "Texts sent to the embedder.",
+        "Times the price of a text, this is the bill; compare it with the passages extracted.",
+    ),
+    "gistream_commits_total": Metric(
+        "commits",
+        "Snapshots committed.",
+        "Flat while gistream_lag_events grows: the writer is stuck; read its log and /health/ready.",
+    ),
+    "gistream_writers_fenced_total": Metric(
+        "writers",
+        "Writers of this process that another one took over from.",
+        "Once, after a fail-over, is right. Repeated: two servers run on one data folder; stop one.",
+    ),
+    "gistream_queries_total": Metric(
+        "questions",
+        "Questions answered or refused, by mode and outcome (`ok` or the kind of error).",
+        "Outcomes other than ok: the answer's problem document says why.",
+        ("mode", "outcome"),
+    ),
+    "gistream_lag_events": Metric(
+        "events",
+        "Events accepted and not yet visible.",
+        "Growing: events come faster than they are applied; see which of the seconds below grew with it.",
+    ),
+    "gistream_lag_seconds": Metric(
+        "seconds",
+        "Age of the oldest event that is accepted and not yet visible; 0 without one.",
+        "Growing steadily: one namespace is stuck, even if the others flow; `gistream status` shows which.",
+    ),
+    "gistream_newest_visible_event_timestamp_seconds": Metric(
+        "seconds since 1970",
+        "Time of acceptance of the newest event that a snapshot shows.",
+        "Old while gistream_lag_events is 0: nothing comes in; look at the sources.",
+    ),
+    "gistream_dead_letters_waiting": Metric(
+        "dead letters",
+        "Dead letters not yet replayed or removed.",
+        "Above 0: documents are missing from the index; `gistream dead-letters list`.",
+    ),
+    "gistream_namespaces_open": Metric(
+        "namespaces",
+        "Namespaces this process holds open for reading or writing, by role.",
+        "Together with memory: close to the limit means that they are opened and evicted in turns.",
+        ("role",),
+    ),
+    "gistream_freshness_seconds": Metric(
+        "seconds",
+        "From the acceptance of an event to the commit that shows it.",
+        "Its 99th percentile is the promise to readers; when it grows, look at lag, embed and commit seconds.",
+    ),
+    "gistream_batch_documents": Metric(
+        "documents",
+        "Documents in one commit.",
+        "Always at the setting batch_documents: the writer is the bottleneck.",
+    ),
+    "gistream_commit_seconds": Metric(
+        "seconds",
+        "Writing one batch's rows, segment and manifest.",
+        "Growing with the size of the index: maintenance does not keep up; see its seconds.",
+    ),
+    "gistream_embed_seconds": Metric(
+        "seconds",
+        "One call of the embedder, retries included.",
+        "Much longer than usual: the endpoint is slow or refuses; freshness follows it.",
+    ),
+    "gistream_extract_seconds": Metric(
+        "seconds",
+        "One call of the extractor, retries included.",
+        "Much longer than usual: the endpoint is slow or refuses; freshness follows it.",
+    ),
+    "gistream_checkpoint_seconds": Metric(
+        "seconds",
+        "Making all commits since the last checkpoint durable.",
+        "Seconds instead of milliseconds: the disk is slow or full.",
+    ),
+    "gistream_maintenance_seconds": Metric(
+        "seconds",
+        "Work between commits, by task: merging segments, compacting tables, cleaning old versions.",
+        "As long as the commits together: raise batch_documents, so that fewer small pieces arise.",
+        ("task",),
+    ),
+    "gistream_snapshot_swap_seconds": Metric(
+        "seconds",
+        "A reader's step to a newer snapshot.",
+        "Growing with the size of the index: the reader loads whole tables again; its log says why.",
+    ),
+    "gistream_query_seconds": Metric(
+        "seconds",
+        "One question, from the text to the ranked passages, by mode; waiting for a write is not in it.",
+        "Compare modes; above exact_max vectors the index search decides.",
+        ("mode",),
+    ),
+}
+
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+_DOCUMENTS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096)
+
+
+class Metrics:
+    """The metrics of one process in a registry of their own, with the process's memory, CPU and open files.
+
+    Safe for threads. The labels of a metric are passed by name, all that METRICS lists; others are a ValueError.
+    """
+
+    def __init__(self) -> None:
+        registry = self._registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        self._counters: dict[CounterName, Counter] = {
+            name: Counter(name, METRICS[name].meaning, METRICS[name].labels, registry=registry)
+            for name in get_args(CounterName)
+        }
+        self._gauges: dict[GaugeName, Gauge] = {
+            name: Gauge(name, METRICS[name].meaning, METRICS[name].labels, registry=registry)
+            for name in get_args(GaugeName)
+        }
+        self._histograms: dict[HistogramName, Histogram] = {
+            name: Histogram(
+                name,
+                METRICS[name].meaning,
+                METRICS[name].labels,
+                registry=registry,
+                buckets=_DOCUMENTS if METRICS[name].unit == "documents" else _SECONDS,
+            )
+            for name in get_args(HistogramName)
+        }
+
+    def count(self, name: CounterName, amount: float = 1, **labels: str) -> None:
+        counter = self._counters[name]
+        (counter.labels(**labels) if labels else counter).inc(amount)
+
+    def set(self, name: GaugeName, value: float, **labels: str) -> None:
+        gauge = self._gauges[name]
+        (gauge.labels(**labels) if labels else gauge).set(value)
+
+    def watch(self, name: GaugeName, read: Callable[[], float], **labels: str) -> None:
+        """Let `read` give the value whenever metrics are asked for, so that it stays true while nothing else moves."""
+        gauge = self._gauges[name]
+        (gauge.labels(**labels) if labels else gauge).set_function(read)
+
+    def observe(self, name: HistogramName, value: float, **labels: str) -> None:
+        histogram = self._histograms[name]
+        (histogram.labels(**labels) if labels else histogram).observe(value)
+
+    @contextmanager
+    def timed(self, name: HistogramName, **labels: str) -> Iterator[None]:
+        """Observe the seconds that the block takes, also where it raises."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.observe(name, time.perf_counter() - started, **labels)
+
+    def render(self) -> bytes:
+        """Everything in Prometheus's text format (content type CONTENT_TYPE)."""
+        return generate_latest(self._registry)

@@ -1,0 +1,55 @@
+"""What the service is made of: the collaborators that the composition root hands in, and how an endpoint gets them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, cast
+
+from fastapi import Depends, Request
+
+from index.metrics import Metrics
+from index.models.base import Embedder
+from index.types import DocumentEvent, Inbox
+
+from .problems import ReadOnly
+from .readers import Readers
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything the service reads from and writes to. All of it is called from several threads at once."""
+
+    readers: Readers
+    """Started by whoever made them, so that snapshots stay fresh."""
+    embedder: Embedder
+    """Embeds questions: the model that made the indexes."""
+    decode: Callable[[dict[str, Any]], DocumentEvent]
+    """The fields of an event, checked. Raises InvalidEvent."""
+    inbox: Inbox | None
+    """Accepts events; None where this service only reads."""
+    staleness: Callable[[str, Mapping[str, int]], float | None]
+    """Namespace and positions of a snapshot -> age in seconds of the oldest accepted event that it does not reflect.
+
+    0 where it reflects all of them, None where no log is at hand that knows.
+    """
+    dead_letters: Callable[[], int | None]
+    """How many wait; None where no log is at hand."""
+    not_ready: Callable[[], str | None]
+    """Why no work should be sent here; None when it may be."""
+    metrics: Metrics
+    max_wait: float = 30.0
+    """Seconds that a question may wait for a write."""
+
+    def accepting(self) -> Inbox:
+        """Raises ReadOnly where there is no inbox."""
+        if self.inbox is None:
+            raise ReadOnly("this service only reads", hint="send documents to the service that writes")
+        return self.inbox
+
+
+def _parts(request: Request) -> Parts:
+    return cast(Parts, request.app.state.parts)
+
+
+PartsOf = Annotated[Parts, Depends(_parts)]

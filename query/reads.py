@@ -1,0 +1,129 @@
+"""Addresses that answer: questions, documents, and what there is, each from one snapshot and saying which."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import ValidationError
+
+from index.clock import from_microseconds
+from index.errors import BadRequest, NotFound
+from index.metrics import Metrics
+from index.snapshot import Snapshot
+from index.token import Token
+
+from . import status
+from .bodies import PathId, QuestionBody, described, parsed
+from .parts import Parts, PartsOf
+from .problems import InvalidFields, kind_of, reasons_of
+from .retrieve import MODES, Answer, retrieve
+from .schema import AsOf, Namespaces, RetrieveRequest, Snapshots, Status, StoredDocument
+from .waiting import until_visible
+
+MAX_SNAPSHOTS = 1000
+
+router = APIRouter(tags=["reading"])
+
+
+async def _asked(namespace: str, body: QuestionBody, parts: PartsOf) -> RetrieveRequest:
+    """The request, once what it waits for is visible."""
+    try:
+        request = RetrieveRequest.model_validate(parsed(body))
+    except ValidationError as error:
+        reasons = reasons_of(error.errors(include_input=False, include_url=False, include_context=False))
+        raise InvalidFields("the body is no question as this address takes it", reasons) from None
+    if request.wait_for is not None:
+        if request.wait_seconds > parts.max_wait:
+            hint = f"wait for at most {parts.max_wait:g} s (setting wait_timeout), and ask again"
+            raise BadRequest(f"waiting {request.wait_seconds:g} s is too long", hint=hint)
+        await until_visible(parts.readers, namespace, Token.parse(request.wait_for), request.wait_seconds)
+    return request
+
+
+@router.post("/v1/namespaces/{namespace}/retrieve", openapi_extra=described(RetrieveRequest.model_json_schema()))
+def retrieve_passages(namespace: str, asked: Annotated[RetrieveRequest, Depends(_asked)], parts: PartsOf) -> Answer:
+    """The passages that answer a question, best first, all of one snapshot; `wait_for` a write to find it there."""
+    with _measured(parts.metrics, asked.mode):
+        snapshot = parts.readers.snapshot(namespace)
+        return retrieve(
+            snapshot,
+            parts.embedder,
+            asked.question,
+            mode=asked.mode,
+            k=asked.k,
+            with_explanation=asked.explain,
+            staleness_seconds=parts.staleness(namespace, snapshot.manifest.positions),
+        )
+
+
+@router.get("/v1/namespaces/{namespace}/documents/{id:path}")
+def get_document(namespace: str, id: PathId, parts: PartsOf) -> StoredDocument:
+    """A document as the newest snapshot holds it."""
+    snapshot = parts.readers.snapshot(namespace)
+    document = snapshot.documents_by_id([id]).get(id)
+    if document is None or document.deleted:
+        state = "was deleted from" if document else "is not in"
+        hint = "a document sent just now is there once a snapshot has reached its token"
+        raise NotFound(f"document {id!r} {state} namespace {namespace}", hint=hint)
+    return StoredDocument(
+        **_as_of(parts, namespace, snapshot).model_dump(),
+        namespace=namespace,
+        id=document.id,
+        version=document.version,
+        title=document.title,
+        text=document.text,
+        metadata=json.loads(document.metadata),
+        event_time=None if document.event_time is None else from_microseconds(document.event_time),
+        accepted_at=from_microseconds(document.accepted_at),
+        passages=[key.hex() for key in document.passages],
+    )
+
+
+@router.get("/v1/namespaces/{namespace}/snapshots")
+def list_snapshots(
+    namespace: str, parts: PartsOf, limit: Annotated[int, Query(ge=1, le=MAX_SNAPSHOTS)] = 100
+) -> Snapshots:
+    """The newest snapshots of a namespace that can still be read, newest first."""
+    as_of = _as_of(parts, namespace, parts.readers.snapshot(namespace))
+    found = status.snapshots(parts.readers.home, namespace, limit)
+    return Snapshots(**as_of.model_dump(), namespace=namespace, snapshots=found)
+
+
+@router.get("/v1/namespaces")
+def list_namespaces(parts: PartsOf) -> Namespaces:
+    """The names of all namespaces, sorted."""
+    return Namespaces(namespaces=parts.readers.home.names())
+
+
+@router.get("/v1/status")
+def show_status(parts: PartsOf) -> Status:
+    """The sizes of every namespace, and how many dead letters wait."""
+    return Status(namespaces=status.sizes(parts.readers.home), dead_letters=parts.dead_letters())
+
+
+def _as_of(parts: Parts, namespace: str, snapshot: Snapshot) -> AsOf:
+    manifest = snapshot.manifest
+    return AsOf(
+        snapshot=manifest.number,
+        watermark=status.moment(manifest.watermark),
+        staleness_seconds=parts.staleness(namespace, manifest.positions),
+    )
+
+
+@contextmanager
+def _measured(metrics: Metrics, mode: str) -> Iterator[None]:
+    """Count and time one question. What is no mode is counted as one: callers must not make series."""
+    mode = mode if mode in MODES else "unknown"
+    outcome = "ok"
+    try:
+        with metrics.timed("gistream_query_seconds", mode=mode):
+            yield
+    except Exception as error:
+        outcome = kind_of(error)
+        raise
+    finally:
+        metrics.count("gistream_queries_total", mode=mode, outcome=outcome)
