@@ -63,8 +63,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     An error raised on purpose, or by the file system, is one line on stderr; anything else is a defect, and shows
     its traceback.
     """
-    # Lance warns of every table that it makes; stderr is for what somebody should read.
-    os.environ.setdefault("LANCE_LOG", "error")
+    # LanceDB warns of every table that it makes; stderr is for what somebody should read.
+    os.environ.setdefault("LANCEDB_LOG", "error")
     try:
         app(args=arguments, prog_name="gistream")
     except SystemExit as end:
@@ -73,9 +73,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
         code = exit_of(error)
         if code is Exit.DEFECT:
             traceback.print_exc()
-        show.message(f"gistream: {error or type(error).__name__}")
+        show.message(f"gistream: {_described(error)}")
         return code
     return Exit.OK
+
+
+def _described(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__
 
 
 def commands() -> dict[str, TyperCommand]:

@@ -17,7 +17,6 @@ from index.types import DocumentEvent
 from query.parts import Parts
 from query.readers import Readers
 from query.service import create_app
-from streams.apply import Applied
 from streams.dead_letters import DeadLetters
 from streams.events import validated
 from streams.local import Runner
@@ -26,6 +25,7 @@ from streams.log import Log
 from .assembly import build_embedder, build_pipeline, limits, log_path, pace
 from .http import HttpServer
 from .lag import Lag
+from .measured import MeasuredEmbedder, count_batch, measured, watch_runner
 from .settings import Settings
 
 __all__ = ["Embedded", "build_embedder", "build_pipeline", "serve"]
@@ -33,7 +33,7 @@ __all__ = ["Embedded", "build_embedder", "build_pipeline", "serve"]
 _log = logging.getLogger("gistream")
 
 _LOOK_SECONDS = 1.0
-"""Between two looks whether the HTTP server still runs."""
+"""Between two looks whether all is well."""
 
 
 class Embedded:
@@ -61,6 +61,7 @@ class Embedded:
                 parts = self._reading(stack, readers, metrics)
             else:
                 parts = self._writing(stack, readers, metrics)
+            self._not_ready = parts.not_ready
             stack.enter_context(readers)
             self.server = stack.enter_context(HttpServer(create_app(parts), self._settings.host, self._settings.port))
             self._stack = stack.pop_all()
@@ -74,18 +75,20 @@ class Embedded:
         """Base address of the service."""
         return self.server.url
 
+    @property
+    def trouble(self) -> str | None:
+        """What /health/ready says when it says no; None while all is well."""
+        return self._not_ready()
+
     def _writing(self, stack: ExitStack, readers: Readers, metrics: Metrics) -> Parts:
-        pipeline = build_pipeline(self._settings)
+        pipeline = measured(build_pipeline(self._settings), metrics)
         log = stack.enter_context(Log(log_path(self._settings)))
         lag = Lag(log, readers.home)
-        on_batch = partial(_count, metrics)
-        runner = Runner(
-            readers.home, log, pipeline, pace=pace(self._settings), take_over=self._take_over, on_batch=on_batch
+        on_batch = partial(count_batch, metrics)
+        runner = stack.enter_context(
+            Runner(readers.home, log, pipeline, pace=pace(self._settings), take_over=self._take_over, on_batch=on_batch)
         )
-        stack.enter_context(runner)
-        metrics.watch("gistream_dead_letters_waiting", runner.letters.count)
-        metrics.watch("gistream_lag_seconds", lag.seconds)
-        metrics.watch("gistream_namespaces_open", lambda: len(runner.writers()), role="writer")
+        watch_runner(metrics, runner, lag)
         runner.start()
         return Parts(
             readers=readers,
@@ -105,7 +108,7 @@ class Embedded:
         log = stack.enter_context(Log(path)) if path.exists() else None
         return Parts(
             readers=readers,
-            embedder=build_embedder(self._settings),
+            embedder=MeasuredEmbedder(build_embedder(self._settings), metrics),
             decode=self._decode,
             inbox=None,
             staleness=Lag(log, readers.home).staleness if log else _unknown,
@@ -123,14 +126,17 @@ class Embedded:
 def serve(settings: Settings, *, read_only: bool = False, take_over: bool = False) -> None:
     """Serve until SIGTERM or SIGINT, then finish the batch under way, make it durable and return.
 
-    A second signal ends the process at once.
-
-    Raises what `Embedded` raises at the start, and GistreamError when the HTTP server ends by itself.
+    A second signal ends the process at once. Where indexing has stopped, the service goes on: it stores what comes and
+    answers from what is visible, and /health/ready says no. Raises what `Embedded` raises at the start, and GistreamError when the HTTP server ends by itself.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with _until_signalled() as stop, Embedded(settings, read_only=read_only, take_over=take_over) as embedded:
         _log.info("gistream listens on %s", embedded.url)
+        told = None
         while not stop.wait(_LOOK_SECONDS):
+            if (trouble := embedded.trouble) != told:
+                _log.error("not ready: %s", trouble)
+                told = trouble
             if not embedded.server.running:
                 raise GistreamError("the HTTP server ended by itself", hint="its log says why")
         _log.info("stopping: the batch under way is finished and made durable")
@@ -160,11 +166,3 @@ def _unknown(*_: object) -> None:
 def _stopped(runner: Runner) -> str | None:
     error = runner.error
     return None if error is None else f"indexing has stopped: {type(error).__name__}: {error}"
-
-
-def _count(metrics: Metrics, namespace: str, applied: Applied) -> None:
-    metrics.count("gistream_commits_total")
-    metrics.count("gistream_events_superseded_total", applied.superseded)
-    metrics.count("gistream_passages_extracted_total", applied.extracted)
-    metrics.count("gistream_passages_reused_total", applied.reused)
-    metrics.observe("gistream_batch_documents", applied.events)

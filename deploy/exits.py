@@ -47,6 +47,7 @@ _BY_ERROR: tuple[tuple[type[Exception], Exit], ...] = (
     (NotYet, Exit.NOT_YET),
     (BadRequest, Exit.USAGE),
     (GistreamError, Exit.REFUSED),
+    (FileNotFoundError, Exit.NOT_FOUND),
     (OSError, Exit.DAMAGED),
 )
 """The first row that fits counts, so a kind stands above its parent."""

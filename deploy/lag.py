@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from index.errors import NotFound
+from index.errors import GistreamError
 from index.home import Home
 from query.status import newest
 from streams.apply import SOURCE
@@ -20,7 +20,7 @@ class Lag:
         self._home = home
 
     def staleness(self, namespace: str, positions: Mapping[str, int]) -> float:
-        """Age in seconds of the oldest accepted event that a snapshot with these positions lacks, 0 where it lacks none."""
+        """Age in seconds of the oldest accepted event that a snapshot at `positions` lacks; 0 where it lacks none."""
         waiting = self._log.read(namespace, positions.get(SOURCE, 0), limit_events=1, limit_bytes=0)
         return max(0.0, time.time() - waiting[0].stamp / 1e6) if waiting else 0.0
 
@@ -34,6 +34,6 @@ class Lag:
             return pointer.positions
         try:
             return newest(self._home, name).positions
-        except NotFound:
-            # Its first event has not been applied yet.
+        except GistreamError:
+            # Not made yet, or damaged: it shows nothing, and that is what the figure has to tell.
             return {}

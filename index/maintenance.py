@@ -61,7 +61,7 @@ def compact(writer: Writer) -> None:
         if not (rows := dataset.count_rows()):
             continue
         dataset.optimize.compact_files(target_rows_per_fragment=ROWS_PER_FRAGMENT)
-        if any(index["name"] == "key_idx" for index in dataset.list_indices()):
+        if any(index.name == "key_idx" for index in dataset.describe_indices()):
             dataset.optimize.optimize_indices(num_indices_to_merge=10)
         else:
             dataset.create_scalar_index("key", index_type="BTREE", name="key_idx")

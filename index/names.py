@@ -71,10 +71,10 @@ def uncamel(text: str) -> str:
 
 
 def names(sentence: str, *, opens: bool = True) -> list[Name]:
-    """The names of one sentence in reading order; `opens` False says that it is a piece from inside one.
+    """The names of a sentence in reading order; `opens` False: it was cut and begins inside one.
 
     Names are runs of capitalised words, joined by connectors such as "of the", and quoted titles. Leading articles,
-    function words at the start of the sentence, months and weekdays are no names, nor is what has more than eight words.
+    function words at the start of the sentence, months and weekdays are no names, nor is a run of more than 8 words.
     """
     quoted = [name for found in _QUOTED.finditer(sentence) if (name := _quotation(found)) is not None]
     openings = _openings(sentence) if opens else ()

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Path, Request
+from starlette.convertors import Convertor, register_url_convertor
 
 from index.errors import BadRequest
 from index.types import DocumentEvent
@@ -18,6 +19,21 @@ from .problems import TooLarge, UnsupportedMediaType
 MAX_WRITE_BYTES: Final = 64 * 2**20
 MAX_QUESTION_BYTES: Final = 2**18
 """A question has at most 20,000 characters, each of which has at most twelve bytes in JSON."""
+
+
+class _Rest(Convertor[str]):
+    """The rest of a path, line ends included: Starlette's own `path` drops them, and so takes one id for another."""
+
+    regex = "(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("rest", _Rest())
 
 
 async def _written(request: Request) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
@@ -10,10 +11,10 @@ from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import (
@@ -83,6 +84,9 @@ STATUSES: Final[Mapping[type[GistreamError], int]] = {
 }
 """The status of an error is that of its nearest ancestor here."""
 
+_CORRECT: Final = "correct the request and send it again; GET /openapi.json says what this address takes"
+_LOOK: Final = "send it again later; if it stays so, the log of the service says more"
+
 _HEADERS: Final[Mapping[int, Mapping[str, str]]] = {405: {"Allow": "GET"}, 503: {"Retry-After": "1"}}
 
 
@@ -98,7 +102,7 @@ class Problem(BaseModel):
     """What happened, and to what."""
     instance: str
     """The address that was asked."""
-    hint: str | None = None
+    hint: str
     """What to do next."""
     errors: list[dict[str, Any]] | None = None
     """One entry for every document or field that was refused, where there may be several."""
@@ -160,22 +164,22 @@ class _LastResort:
             await problem(scope, receive, send)
 
 
-async def _on_gistream_error(request: Request, error: Exception) -> JSONResponse:
+async def _on_gistream_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, GistreamError)
     status = status_of(error)
     if status in (500, 502, 503):
         _log.error("%s %s: %s", request.method, _address(request.scope), error)
     errors = list(error.reasons) if isinstance(error, InvalidFields) else None
-    return _document(request.scope, status, kind_of(error), error.message, hint=error.hint or None, errors=errors)
+    return _document(request.scope, status, kind_of(error), error.message, hint=error.hint, errors=errors)
 
 
-async def _on_invalid_parameters(request: Request, error: Exception) -> JSONResponse:
+async def _on_invalid_parameters(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     reasons = reasons_of(error.errors())
     return await _on_gistream_error(request, InvalidFields("the address has parameters that are not valid", reasons))
 
 
-async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
+async def _on_http_exception(request: Request, error: Exception) -> Response:
     """What the router refuses: no such address, or not with this method."""
     assert isinstance(error, HTTPException)
     kind = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
@@ -185,25 +189,26 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
     return response
 
 
-async def _on_disconnect(request: Request, error: Exception) -> JSONResponse:
+async def _on_disconnect(request: Request, error: Exception) -> Response:
     """Nobody reads this; it only keeps a client that hung up from looking like a fault of ours."""
     return _document(request.scope, 400, "disconnected", "the client went away before its body had arrived")
 
 
 def _document(
-    scope: Scope, status: int, kind: str, detail: str, *, hint: str | None = None, errors: list[Any] | None = None
-) -> JSONResponse:
+    scope: Scope, status: int, kind: str, detail: str, *, hint: str = "", errors: list[Any] | None = None
+) -> Response:
     problem = Problem(
         type=f"urn:problem-type:gistream:{kind}",
         title=kind.replace("-", " ").capitalize(),
         status=status,
         detail=detail,
         instance=_address(scope),
-        hint=hint,
+        hint=hint or (_CORRECT if status < 500 else _LOOK),
         errors=errors,
     )
-    content = problem.model_dump(exclude_none=True)
-    return JSONResponse(content, status, headers=_HEADERS.get(status), media_type=MEDIA_TYPE)
+    # In ASCII: an id that was refused may be no valid Unicode, and is told nevertheless.
+    content = json.dumps(problem.model_dump(exclude_none=True))
+    return Response(content, status, headers=_HEADERS.get(status), media_type=MEDIA_TYPE)
 
 
 def _address(scope: Scope) -> str:

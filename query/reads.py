@@ -60,7 +60,7 @@ def retrieve_passages(namespace: str, asked: Annotated[RetrieveRequest, Depends(
         )
 
 
-@router.get("/v1/namespaces/{namespace}/documents/{id:path}")
+@router.get("/v1/namespaces/{namespace}/documents/{id:rest}")
 def get_document(namespace: str, id: PathId, parts: PartsOf) -> StoredDocument:
     """A document as the newest snapshot holds it."""
     snapshot = parts.readers.snapshot(namespace)

@@ -21,7 +21,7 @@ class AsOf(BaseModel):
     watermark: datetime | None
     """When the newest event that it reflects was accepted; null before the first."""
     staleness_seconds: float | None
-    """Age of the oldest accepted event that it does not reflect; 0 where none is waiting, null where that is unknown."""
+    """Age of the oldest accepted event that it does not reflect; 0 where there is none, null where that is unknown."""
 
 
 class StoredDocument(AsOf):

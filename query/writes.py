@@ -22,7 +22,7 @@ _ONE = event_schema("v", "op", "namespace", "id")
 _MANY = {"type": "array", "minItems": 1, "items": event_schema("v", "namespace")}
 
 
-@router.put("/v1/namespaces/{namespace}/documents/{id:path}", status_code=202, openapi_extra=described(_ONE))
+@router.put("/v1/namespaces/{namespace}/documents/{id:rest}", status_code=202, openapi_extra=described(_ONE))
 def put_document(namespace: str, id: PathId, body: WriteBody, parts: PartsOf) -> Written:
     """Store a new version of a document. The id may hold slashes; the namespace is made by its first document."""
     fields = parsed(body)
@@ -31,7 +31,7 @@ def put_document(namespace: str, id: PathId, body: WriteBody, parts: PartsOf) ->
     return _accept(parts, _event(parts, fields, {"op": "upsert", "namespace": namespace, "id": id}))
 
 
-@router.delete("/v1/namespaces/{namespace}/documents/{id:path}", status_code=202)
+@router.delete("/v1/namespaces/{namespace}/documents/{id:rest}", status_code=202)
 def delete_document(namespace: str, id: PathId, parts: PartsOf, version: int | None = Query(None)) -> Written:
     """Delete a document, whether it is there or not: an older version of it that comes late stays deleted too."""
     return _accept(parts, _event(parts, {"version": version}, {"op": "delete", "namespace": namespace, "id": id}))

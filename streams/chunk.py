@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate
+from math import ceil
 from typing import Literal, NamedTuple
 
 from index.keys import passage_key
@@ -21,8 +22,9 @@ _BYTES_PER_WORD = 10
 class ChunkConfig:
     """How documents are cut; part of an index's fingerprint.
 
-    `content` packs sentences into passages of `least` to `most` words (about 100 on average with the defaults). `whole`
-    makes one passage of the whole text, for collections that come already cut.
+    `content` packs sentences into passages of `least` to `most` words, about 90 on average with the defaults; only a
+    sentence of more than `most` - 2 * `least` words can break the bounds. `whole` makes one passage of the whole text,
+    for collections that come already cut.
     """
 
     name: Literal["content", "whole"] = "content"
@@ -90,7 +92,7 @@ def chunk(text: str, config: ChunkConfig = CONTENT) -> list[str]:
 def _ends(text: str) -> list[_End]:
     tiles = spans(text)
     pieces = [text[start:end].strip().encode() for start, end in tiles]
-    words = accumulate(max(len(piece.split()), len(piece) // _BYTES_PER_WORD) for piece in pieces)
+    words = accumulate(max(len(piece.split()), ceil(len(piece) / _BYTES_PER_WORD)) for piece in pieces)
     return [
         _End(count, blake2b(piece, digest_size=8).digest(), end)
         for count, piece, (_, end) in zip(words, pieces, tiles, strict=True)

@@ -48,6 +48,8 @@ def ingest(
     settings = configured(data=data)
     home = Home(settings.data)
     feed = _feed(namespace, path, limits(settings))
+    # With a bad name every single line would become a dead letter.
+    home.pointer(namespace)
     awaited = Awaited(home)
     started = time.monotonic()
     passages = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,8 +11,11 @@ from .. import show
 from ..options import Data, Json, Namespace, configured
 
 if TYPE_CHECKING:
+    from index.home import Home
     from query.explanation import NearFact, QuestionRead, Why
     from query.retrieve import Answer
+
+    from ..settings import Settings
 
 _TEXT_SHOWN = 400
 """Characters of a passage; `--json` has all of it."""
@@ -45,22 +48,37 @@ def search(
 
     settings = configured(data=data)
     token = None if wait_for is None else Token.parse(wait_for)
-    reader = Reader(Home(settings.data).incarnation(namespace))
+    home = Home(settings.data)
+    reader = Reader(home.incarnation(namespace))
     if token is not None:
         reader.wait_for(token.source, token.position, settings.wait_timeout)
+    snapshot = reader.snapshot
     answer = retrieve(
-        reader.snapshot,
+        snapshot,
         build_embedder(settings),
         question,
         mode=DEFAULT_MODE if mode is None else mode,
         k=DEFAULT_K if k is None else k,
         with_explanation=explain,
+        staleness_seconds=_staleness(settings, home, namespace, snapshot.manifest.positions),
     )
     if json:
         show.as_json(answer.model_dump(mode="json"))
     else:
         for line in _lines(answer):
             print(show.printable(line))
+
+
+def _staleness(settings: Settings, home: Home, namespace: str, positions: Mapping[str, int]) -> float | None:
+    from streams.log import Log
+
+    from ..assembly import log_path
+    from ..lag import Lag
+
+    if not log_path(settings).exists():
+        return None
+    with Log(log_path(settings)) as log:
+        return Lag(log, home).staleness(namespace, positions)
 
 
 def _lines(answer: Answer) -> Iterator[str]:
@@ -74,7 +92,8 @@ def _lines(answer: Answer) -> Iterator[str]:
         yield "nothing was found"
     notes = "".join(f", {name}: {note}" for name, note in answer.notes.items())
     newest = "" if answer.watermark is None else f" of {answer.watermark:%Y-%m-%d %H:%M:%S}"
-    yield f"mode {answer.mode}, snapshot {answer.snapshot}{newest}{notes}"
+    behind = f", {answer.staleness_seconds:.1f} s behind" if answer.staleness_seconds else ""
+    yield f"mode {answer.mode}, snapshot {answer.snapshot}{newest}{behind}{notes}"
 
 
 def _read(read: QuestionRead) -> Iterator[str]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiled import compiled
-from .chains import Chains, Int64s, merged
+from .chains import Chains, Int32s, Int64s, merged
 
 Float64s = NDArray[np.float64]
 
@@ -21,7 +21,7 @@ _FIRST_PLACES = 2**14
 class _Reached(NamedTuple):
     """The nodes reached so far, as an open hash table of 2^k places: cost and memory follow the walk, not the graph."""
 
-    node: Int64s
+    node: Int32s
     """-1 where the place is free."""
     residual: Float64s
     mass: Float64s
@@ -29,11 +29,11 @@ class _Reached(NamedTuple):
 
 @compiled
 def _table(places: int) -> _Reached:
-    return _Reached(np.full(places, -1, np.int64), np.zeros(places), np.zeros(places))
+    return _Reached(np.full(places, -1, np.int32), np.zeros(places), np.zeros(places))
 
 
 @compiled
-def _place(node: Int64s, wanted: int) -> int:
+def _place(node: Int32s, wanted: int) -> int:
     """Where `wanted` is, or the free place where it belongs (Fibonacci hashing, linear probing)."""
     last = len(node) - 1
     place = np.int64((np.uint64(wanted) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & last
@@ -114,6 +114,7 @@ def push(
 
     worst = 0.0
     for left in np.flatnonzero(reached.residual):
-        worst = max(worst, reached.residual[left] / max(1.0, totals[reached.node[left]] / UNIT))
+        if reached.residual[left] > worst:
+            worst = max(worst, reached.residual[left] / max(1.0, totals[reached.node[left]] / UNIT))
     pushed = np.flatnonzero(reached.mass)
-    return reached.node[pushed], reached.mass[pushed], pushes, edges, worst
+    return reached.node[pushed].astype(np.int64), reached.mass[pushed], pushes, edges, worst

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from index.text import Name, clean, names, norm, sentences, uncamel
+from index.text import Name, clean, names, norm, sentences, terms, uncamel
 from index.types import Extraction, Triple
 
 RELATION_WORDS = 8
 """A relation keeps the last words before its tail."""
 
-LONGEST_GAP = 8
-"""Words between two neighbouring names that are still linked directly; farther apart they only meet in the subject."""
-
 STATEMENT_WORDS = 12
-"""A sentence that names nothing but its subject is kept as a fact of this many words about the subject."""
+"""A sentence that names nothing new is kept as a fact of its first words, from its subject to itself."""
+
+_LISTING = frozenset(("and", "or", "nor"))
+"""A single such word, or none, between two names continues a list: what was said of the first holds for the second."""
 
 _MONTH = (
     "(?:January|February|March|April|May|June|July|August|September|October|November|December"
@@ -28,15 +28,16 @@ _DATE = re.compile(
 )
 _BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
 _SPEAKER = re.compile(r"([^\W_][\w.'’-]*(?: [\w.'’-]+){0,3}):\s")
-_WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
+_WORD = re.compile(r"[^\W_](?:[^\s.,;:!?()\[\]{}\"“”«»…]|[.,](?=\w))*+")
 
 
 class RulesExtractor:
     """Reads names, dates and facts off the letters of a passage.
 
     Every sentence has a subject: whoever speaks it ("Name: ..."), else the passage's title, else the passage's first
-    name. Each further name is a fact about the subject, neighbouring names are facts about each other, and a sentence
-    without a further name is a statement about its subject. Dates are entities and words of relations but no ends of
+    name. Each further name is a fact about the subject, once a passage; a sentence without a new name is a statement, a
+    fact from its subject to itself. So a passage has few edges, and a walk entering by a name is soon at the passage;
+    facts between neighbouring names as well cost recall. Dates are entities and words of relations, but no ends of
     facts: a year links passages that have nothing else in common.
     """
 
@@ -56,7 +57,7 @@ def _read(title: str, text: str) -> Extraction:
     about = norm(subject)
     sure.update(about.split())  # a word of the title that opens a sentence is a name
     entities = {about: subject} if about else {}
-    triples: dict[Triple, None] = {}
+    facts: dict[tuple[str, ...], Triple] = {}
     for sentence, found in read:
         begin = 0
         if (label := _SPEAKER.match(sentence)) and label[1] in speakers:
@@ -64,12 +65,12 @@ def _read(title: str, text: str) -> Extraction:
             entities.setdefault(norm(subject), subject)
         normed = [(norm(name.text), name) for name in found if name.start >= begin]
         named = [(form, name) for form, name in normed if form in sure or (form and not name.doubtful)]
-        triples.update(dict.fromkeys(_facts(sentence, begin, named, subject)))
+        _state(facts, sentence, begin, named, subject)
         for form, name in named:
             entities.setdefault(form, name.text)
         for date in _DATE.findall(sentence):
             entities.setdefault(norm(date), date)
-    return Extraction(entities=tuple(entities.values()), triples=tuple(triples))
+    return Extraction(entities=tuple(entities.values()), triples=tuple(facts.values()))
 
 
 def _speakers(title: str, read: Sequence[str]) -> set[str]:
@@ -87,21 +88,27 @@ def _subject(title: str, read: Sequence[tuple[str, Sequence[Name]]]) -> str:
     return next((name.text for name in every if not name.doubtful), every[0].text if every else "")
 
 
-def _facts(sentence: str, begin: int, named: Sequence[tuple[str, Name]], subject: str) -> Iterator[Triple]:
-    """What `sentence` says from character `begin` on; `named` holds its names behind their normal forms."""
-    if not subject:
-        return
+def _state(
+    facts: dict[tuple[str, ...], Triple], sentence: str, begin: int, named: Sequence[tuple[str, Name]], subject: str
+) -> None:
+    """Add to `facts`, which are keyed by the pair they link, what `sentence` says from character `begin` on.
+
+    `named` holds the sentence's names behind their normal forms.
+    """
     about = norm(subject)
-    alone = True
-    last_form, last = about, ""
+    if not about:
+        return
+    start, known = begin, len(facts)
+    relation = "mentions"
     for form, name in named:
         words = _WORD.findall(sentence, begin, name.start)
-        relation = " ".join(words[-RELATION_WORDS:])
+        begin = name.end + (2 if sentence.startswith(("'s", "’s"), name.end) else 0)
+        if len(words) > 1 or (words and words[0] not in _LISTING):
+            relation = " ".join(words[-RELATION_WORDS:])
         if form != about:
-            alone = False
-            yield Triple(subject, relation or "mentions", name.text)
-            if last_form not in (about, form) and len(words) <= LONGEST_GAP:
-                yield Triple(last, relation or "and", name.text)
-        last_form, last, begin = form, name.text, name.end
-    if alone and len(words := _WORD.findall(sentence, begin)) > 1:
-        yield Triple(subject, " ".join(words[:STATEMENT_WORDS]), subject)
+            facts.setdefault((about, form), Triple(subject, relation, name.text))
+    if len(facts) == known:
+        words = _WORD.findall(sentence, start)
+        statement = " ".join(words[:STATEMENT_WORDS])
+        if len(words) > 1 or len(terms(statement)) > 1:  # terms: a script without blanks says much in one word
+            facts.setdefault((about, about, statement), Triple(subject, statement, subject))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,7 @@ class CapitalWords:
     def extract(self, passages: Sequence[tuple[str, str]]) -> list[Extraction]:
         names = [tuple(dict.fromkeys(re.findall(r"\b[A-Z]\w+", text))) for _, text in passages]
         return [
-            Extraction(entities=one, triples=tuple(Triple(a, "beside", b) for a, b in zip(one, one[1:], strict=False)))
-            for one in names
+            Extraction(entities=one, triples=tuple(Triple(a, "beside", b) for a, b in pairwise(one))) for one in names
         ]
 
 

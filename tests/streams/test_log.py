@@ -110,7 +110,8 @@ def test_it_equals_a_naive_list(
         ]
         assert everything(log, namespace) == expected
         read: list[Accepted] = []
-        while page := log.read(namespace, read[-1].position if read else 0, some, size):
+        while page := log.read(namespace, after := read[-1].position if read else 0, some, size):
+            assert page[0].position > after
             payloads = [len(item.event.model_dump_json()) for item in page]
             assert len(page) <= some and (len(page) == 1 or sum(payloads) <= size + 20 * len(page))
             read += page
@@ -304,17 +305,38 @@ def test_wait_wakes_for_this_process_and_for_others(log: Log, tmp_path: Path) ->
 
 
 def test_erased_bytes_are_in_no_file(log: Log, tmp_path: Path) -> None:
-    canary = "canary-7f3a" * 400
+    def on_disk(canary: bytes) -> bool:
+        return any(canary in path.read_bytes() for path in tmp_path.iterdir())
+
     letters = DeadLetters(log)
-    log.append([event("d1", text=canary), event("d2"), event("d1", "bob", text="stays")])
-    letters.put("feed", "apply", "odd", canary.encode(), namespace="ada", id="d1")
+    log.append([event("d1", text="first-canary" * 400), event("d2"), event("d1", "bob", text="stays")])
+    letters.put("feed", "apply", "odd", b"second-canary" * 400, namespace="ada", id="d1")
     letters.put("feed", "apply", "odd", b"stays", namespace="ada", id="d2")
-    assert any(b"canary-7f3a" in path.read_bytes() for path in tmp_path.iterdir())
+    assert on_disk(b"first-canary") and on_disk(b"second-canary")
     assert log.erase("ada", "d1") == 1
+    assert not on_disk(b"first-canary") and on_disk(b"second-canary")
     assert letters.erase("ada", "d1") == 1
-    assert not any(b"canary-7f3a" in path.read_bytes() for path in tmp_path.iterdir())
+    assert not on_disk(b"second-canary")
     assert ids(everything(log)) == ["d2"] and ids(everything(log, "bob")) == ["d1"]
     assert letters.count() == 1
+    assert log.erase("ada") == 1 and letters.erase("ada") == 1
+    assert ids(everything(log)) == [] and ids(everything(log, "bob")) == ["d1"]
+
+
+def test_trim_ends_at_the_mark_and_positions_are_not_used_again(tmp_path: Path) -> None:
+    with Log(tmp_path / "log.db") as log:
+        log.append([event("a1"), event("a2"), event("b", "bob"), event("a4")])
+        log.set_mark("ada", 2)
+        assert log.trim(retention=3600.0) == 0
+        assert log.trim() == 2
+        assert ids(everything(log)) == ["a4"] and ids(everything(log, "bob")) == ["b"]
+        log.set_mark("ada", 4)
+        log.set_mark("bob", 3)
+        assert log.trim() == 2
+        assert log.pending() == {}
+    with Log(tmp_path / "log.db") as log:
+        assert log.last_position() == 4
+        assert log.append([event("next")]) == ["5"]
 
 
 def test_a_dead_letter_is_kept_shown_and_removed(log: Log) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from index import compare, maintenance
 from index.home import Home
@@ -18,7 +18,7 @@ from index.maintenance import Retention, timedelta
 from index.models.hashing import HashingEmbedder
 from index.reader import Reader
 from index.snapshot import Snapshot
-from index.types import Question
+from index.types import DocumentEvent, Question
 from query.modes.base import Mode
 from query.retrieve import MODES
 from streams.chunk import ChunkConfig
@@ -28,7 +28,7 @@ from streams.log import Log
 from streams.pipeline import Pipeline, open_successor
 from streams.rebuild import replay
 
-from .histories import NAMESPACE, SENTENCES, Replay, Send, Step, histories
+from .histories import NAMESPACE, SENTENCES, Happen, Replay, Send, Step, histories
 
 
 class AliasHashing(HashingEmbedder):
@@ -139,7 +139,22 @@ def check(folder: Path, history: Sequence[Step]) -> None:
         happening.close()
 
 
+def sent(document: str, *sentences: int, **fields: Any) -> Send:
+    """A document of some of the sentences, by their place in SENTENCES."""
+    text = " ".join(SENTENCES[place] for place in sentences)
+    return Send(DocumentEvent(namespace=NAMESPACE, id=document, text=text, **fields))
+
+
+GONE = Send(DocumentEvent(op="delete", namespace=NAMESPACE, id="a"))
+STEP, REFRESH, COMPACT = Happen("step"), Happen("refresh"), Happen("compact")
+
+
 @given(histories)
+@example([sent("a", 4), STEP, GONE, STEP, sent("b", 5)])  # an alias dies before its other is born
+@example([sent("a", 0), STEP, sent("b", 1), sent("c", 1), STEP, REFRESH, Send(GONE.event.model_copy(update={"id": "b"}))])  # spellings change
+@example([sent("a", 0, 2), STEP, REFRESH, sent("a", 0, 2, title="Port Ellery"), STEP, REFRESH])  # the same passage under another title
+@example([sent("a", 0, version=5), STEP, sent("a", 2, version=3), GONE, STEP, sent("a", 4, version=4)])  # late versions
+@example([sent("a", 0, 0, 0, 0, 0, 0, 0), STEP, REFRESH, sent("a", 0, 0, 0, 0), COMPACT, sent("a", 3, 0, 0, 0, 0, 0), REFRESH])  # twins
 @settings(max_examples=25)
 def test_incremental_equals_rebuild(history: Sequence[Step]) -> None:
     with TemporaryDirectory() as folder:
