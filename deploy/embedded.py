@@ -127,7 +127,8 @@ def serve(settings: Settings, *, read_only: bool = False, take_over: bool = Fals
     """Serve until SIGTERM or SIGINT, then finish the batch under way, make it durable and return.
 
     A second signal ends the process at once. Where indexing has stopped, the service goes on: it stores what comes and
-    answers from what is visible, and /health/ready says no. Raises what `Embedded` raises at the start, and GistreamError when the HTTP server ends by itself.
+    answers from what is visible, and /health/ready says no. Raises what `Embedded` raises at the start, and
+    GistreamError when the HTTP server ends by itself.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with _until_signalled() as stop, Embedded(settings, read_only=read_only, take_over=take_over) as embedded:

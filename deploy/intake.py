@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from queue import Empty, Queue
 from threading import Thread
-from typing import Final
+from typing import BinaryIO, Final
 
 from index.types import DocumentEvent
 from streams.dead_letters import DeadLetters
@@ -22,6 +22,11 @@ IDLE_SECONDS: Final = 0.2
 """How long a feed may be silent before its reader is given an empty batch, to look after other things."""
 
 Item = DocumentEvent | Rejected
+
+
+def standard_input() -> BinaryIO:
+    """Standard input under a reader of its own: while a thread waits in that of sys.stdin, Python cannot end."""
+    return open(0, "rb", closefd=False)
 
 
 class Intake:

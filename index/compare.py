@@ -49,7 +49,7 @@ def state(folder: Path, manifest: Manifest) -> State:
         found[table] = dict(zip(keys, map(_plain, rows), strict=True))
     segment = total(read_segment(folder / "segments", file) for file in manifest.segments)
     for relation in Relation:
-        found[relation.name.lower()] = _entries(segment[relation])
+        found[f"{relation.name.lower()} entries"] = _entries(segment[relation])
         found[f"{relation.name.lower()} row sums"] = _row_sums(segment[relation])
     found["graph degrees"] = _degrees(segment)
     found["counts"] = manifest.counts.model_dump()

@@ -129,7 +129,9 @@ def replay(
 
 
 def _read(path: str) -> bytes:
-    return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    from ..intake import standard_input
+
+    return standard_input().read() if path == "-" else Path(path).read_bytes()
 
 
 def _described(letter: DeadLetter) -> dict[str, Any]:

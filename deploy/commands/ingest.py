@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -97,8 +96,10 @@ def _feed(namespace: str, path: str, limits: Limits) -> Feed:
     from streams.feeds.directory import Directory
     from streams.feeds.jsonl import JsonLines
 
+    from ..intake import standard_input
+
     if path == "-":
-        return JsonLines(sys.stdin.buffer, namespace, limits=limits)
+        return JsonLines(standard_input(), namespace, limits=limits)
     source = Path(path)
     return (
         Directory(source, namespace, limits=limits) if source.is_dir() else JsonLines(source, namespace, limits=limits)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,17 +34,15 @@ class Terminal:
 
     def __init__(self, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.data = data
-        self._monkeypatch = monkeypatch
         self._capsys = capsys
         monkeypatch.chdir(data.parent)
         monkeypatch.setenv("GISTREAM_DATA", str(data))
         monkeypatch.setenv("GISTREAM_EMBEDDING_DIMENSIONS", "32")
 
     def __call__(self, *arguments: str, stdin: str | bytes = "") -> Ended:
-        written = stdin.encode() if isinstance(stdin, str) else stdin
-        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(written)))
         self._capsys.readouterr()
-        code = run(arguments)
+        with _standard_input(stdin.encode() if isinstance(stdin, str) else stdin):
+            code = run(arguments)
         out, err = self._capsys.readouterr()
         return Ended(int(code), out, err)
 
@@ -51,6 +51,21 @@ class Terminal:
         ended = self(*arguments, stdin=stdin)
         assert ended.code == 0, ended
         return ended
+
+
+@contextmanager
+def _standard_input(written: bytes) -> Iterator[None]:
+    """Put `written` where the process reads its standard input."""
+    former = os.dup(0)
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(written)
+            file.seek(0)
+            os.dup2(file.fileno(), 0)
+        yield
+    finally:
+        os.dup2(former, 0)
+        os.close(former)
 
 
 def lines(*events: dict[str, Any]) -> str:

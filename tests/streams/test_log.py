@@ -358,6 +358,7 @@ def test_a_dead_letter_is_kept_shown_and_removed(log: Log) -> None:
     for call in (letters.show, letters.remove):
         with pytest.raises(NotFound, match=str(first)):
             call(first)
+    letters.remove(second)
     assert letters.put("log", "apply", "odd", b"{}") > second
 
 
