@@ -43,10 +43,12 @@ class Kinds:
     terms: Numbers
     endpoints: Grown
     ranks: Grown
+    ranked: list[int]
+    """Entities and passages whose rank is written: one kind may get its numbers long before the other."""
 
     @classmethod
     def fresh(cls) -> Kinds:
-        return cls(Numbers(), Numbers(), Numbers(), Numbers(), Grown(2, np.int64), Grown(1, np.uint64))
+        return cls(Numbers(), Numbers(), Numbers(), Numbers(), Grown(2, np.int64), Grown(1, np.uint64), [0, 0])
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,6 @@ def advance(old: Snapshot, manifest: Manifest, delta: Segment) -> Snapshot:
     lengths[: len(old.lengths)] = old.lengths
     np.add.at(lengths, in_passages, frequency)
     nodes = 2 * max(len(kinds.entities), len(kinds.passages))
-    ranks = _ranks(kinds, len(old.ranks))
     return replace(
         new,
         passages=passages,
@@ -165,7 +166,7 @@ def advance(old: Snapshot, manifest: Manifest, delta: Segment) -> Snapshot:
         supports=_extended(old.supports, of_facts, supporting, support, len(kinds.facts)),
         graph=_extended(old.graph, ends, others, weights, nodes),
         endpoints=cast(Int64s, kinds.endpoints.view(len(kinds.facts))),
-        ranks=ranks,
+        ranks=_ranks(kinds),
         fragments={name: frozenset(f.fragment_id for f in new.dataset(name).get_fragments()) for name in TABLES},
     )
 
@@ -214,13 +215,14 @@ def _extended(view: SparseRows, rows: Int64s, cols: Int64s, weights: Int64s, n_r
     return extended.rebased() if extended.n_delta > SMALL_DELTA + extended.n_base // 2 else extended
 
 
-def _ranks(kinds: Kinds, known: int) -> NDArray[np.uint64]:
-    nodes = 2 * max(len(kinds.entities), len(kinds.passages))
-    # Where one kind has more things, numbers of the other are still unused: their ranks are written when they are given.
-    for offset, numbers in ((0, kinds.entities), (1, kinds.passages)):
-        first = min(known // 2, len(numbers))
+def _ranks(kinds: Kinds) -> NDArray[np.uint64]:
+    """The rank of every node; those of things seen since the last call are written first."""
+    for offset, numbers in enumerate((kinds.entities, kinds.passages)):
+        first = kinds.ranked[offset]
         high = np.array([int.from_bytes(key[:8]) for key in numbers.keys[first:]], np.uint64)
         kinds.ranks.fill(2 * np.arange(first, len(numbers)) + offset, high[:, None])
+        kinds.ranked[offset] = len(numbers)
+    nodes = 2 * max(len(kinds.entities), len(kinds.passages))
     return cast(NDArray[np.uint64], kinds.ranks.view(nodes)[:, 0])
 
 

@@ -98,7 +98,7 @@ async def _read(request: Request, limit: int) -> bytes:
     chunks, size = [], 0
     async for chunk in request.stream():
         size += len(chunk)
-        if False:
+        if size > limit:
             raise _too_large(limit)
         chunks.append(chunk)
     return b"".join(chunks)

@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "deploy": {"index", "streams", "query"},
 }
 MODULES = sorted(path.relative_to(ROOT) for component in MAY_IMPORT for path in (ROOT / component).rglob("*.py"))
-MADE_AGAIN = {"build", "data", "__pycache__", "node_modules"}
+NOT_OURS = {ROOT / "build", ROOT / "data"}
 LARGEST_TEXT = 2**20
 """Bytes; what is larger is data."""
 
@@ -50,9 +50,11 @@ def imports(module: Path) -> Iterator[tuple[int, str]]:
 
 def our_texts() -> Iterator[Path]:
     for folder, below, files in os.walk(ROOT):
-        if Path(folder) != ROOT / "tests":
-            below[:] = [name for name in below if name not in MADE_AGAIN]
-        below[:] = [name for name in below if name == ".ci" or not name.startswith(".")]
+        below[:] = [
+            name
+            for name in below
+            if name == ".ci" or not (name.startswith((".", "__")) or Path(folder, name) in NOT_OURS)
+        ]
         for path in (Path(folder, name) for name in files):
             if path.is_file() and path.stat().st_size <= LARGEST_TEXT:
                 yield path

@@ -54,7 +54,7 @@ def power_iteration(
     tolerance: float = 1e-12,
     max_iterations: int = 1_000,
 ) -> Diffused:
-    """Iterate π ← (1−γ) W π + γ π₀ to its fixed point; ‖π − π̂‖₁ is then at most (1−γ)/γ times the residual.
+    """Iterate π ← (1−γ) W π + γ π₀ to its fixed point: ‖π − π̂‖₁ ≤ (1−γ)/γ · residual · ‖π₀‖₁.
 
     `weights` are at least 0 and need not sum to 1; a seed that comes twice counts twice.
     """

@@ -26,6 +26,15 @@ def test_spans_tile_the_text_in_bounded_pieces(text: str) -> None:
     assert all(sentence == sentence.strip() != "" for sentence in sentences(text))
 
 
+def test_white_space_belongs_to_the_sentence_before_it() -> None:
+    assert spans(" One.  Two.\n \nThree.") == [(0, 7), (7, 14), (14, 20)]
+
+
+@pytest.mark.parametrize(("text", "pieces"), [("word " * 150, 3), ("x" * 1_500, 3), ("lengthy" * 10 + " ", 1)])
+def test_what_has_no_full_stop_is_cut(text: str, pieces: int) -> None:
+    assert len(sentences(text)) == pieces
+
+
 @pytest.mark.parametrize(
     "parts",
     [

@@ -74,6 +74,11 @@ def test_scripts_without_blanks_are_found_by_a_part() -> None:
     assert terms("北京").keys() <= terms("我们明天去北京看朋友").keys()
 
 
+def test_marks_belong_to_their_word() -> None:
+    assert len(terms("हिन्दी")) == 1
+    assert terms("Jose\u0301") == terms("José")
+
+
 def test_terms_of_a_sentence() -> None:
     text = "Who didn't like LiHua's GitHub pages? Running, he runs."
     once = ("like", "lihua", "li", "hua", "github", "git", "hub", "page")

@@ -184,11 +184,12 @@ class TestRecorded:
             RecordedExtractor.load(tmp_path / "gone.jsonl")
 
     def test_a_kit_refers_by_id(self, tmp_path: Path) -> None:
-        def write(name: str, row: object) -> None:
-            (tmp_path / name).write_bytes(gzip.compress(json.dumps(row).encode()))
+        def write(name: str, *rows: object) -> None:
+            (tmp_path / name).write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
 
-        write("passages.jsonl.gz", {"id": "p1", "title": "A", "text": "x"})
-        write("extractions_llm.jsonl.gz", {"id": "p1", "triples": [["a", "b", "c"]]})
+        twins = [{"id": name, "title": "A", "text": "x"} for name in ("p1", "p1b")]
+        write("passages.jsonl.gz", *twins)
+        write("extractions_llm.jsonl.gz", {"id": "p1", "triples": [["a", "b", "c"]]}, {"id": "p1b", "triples": []})
         assert RecordedExtractor.load_kit(tmp_path, "llm").extract([("A", "x")])[0].triples == (Triple("a", "b", "c"),)
         write("extractions_llm.jsonl.gz", {"id": "p2", "triples": []})
         with pytest.raises(ModelError, match=r"extractions_llm.*'p2'"):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import example, given, settings
 
 from index import compare, maintenance
 from index.home import Home
-from index.maintenance import Retention, timedelta
+from index.maintenance import Retention
 from index.models.hashing import HashingEmbedder
 from index.reader import Reader
 from index.snapshot import Snapshot
@@ -107,7 +108,7 @@ def rebuilt(home: Home) -> Iterator[Path]:
     yield opened.writer.folder
 
 
-def answers(snapshot: Snapshot, modes: dict[str, Mode]) -> dict[str, Any]:
+def answers(snapshot: Snapshot, modes: Mapping[str, Mode]) -> dict[str, Any]:
     """What every mode answers to every question, by key."""
     found = {}
     for text in QUESTIONS:

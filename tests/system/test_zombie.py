@@ -99,7 +99,7 @@ def test_a_zombie_is_refused_and_invisible(
     assert set(rows) == {"before", "after"} | ({"second"} if busy else set())
     assert snapshot.passages.n_live == snapshot.facts.n_live == len(rows)
     for table in ("documents", "passages", "facts"):
-        assert snapshot.dataset(table).count_rows() == len(rows)  # type: ignore[arg-type]
+        assert snapshot.dataset(table).count_rows() == len(rows)
     with pytest.raises(WriterFenced):
         first.commit(change("zombie", "undead words again"), {"log": 4}, 4)
 
