@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
-from collections import defaultdict
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Final, Self
@@ -26,13 +26,14 @@ _PAGE: Final = 1000
 
 
 class Awaited:
-    """The events that a command appended, and how far the newest snapshots are with them."""
+    """The events that a command appended, and how far the newest snapshots are with them; 16 bytes an event."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        self._waiting: dict[str, list[int]] = defaultdict(list)
+        self._positions = array("q")
+        self._waiting: dict[str, array[int]] = {}
+        """Positions by namespace; a namespace leaves when its last event is visible."""
         self._done = 0
-        self.positions: set[int] = set()
         self.last: str | None = None
         """The token of the last of them."""
 
@@ -40,20 +41,30 @@ class Awaited:
         """Wait for these too; they come in the order of the log."""
         for event, token in zip(events, tokens, strict=True):
             position = int(token.rpartition(":")[2])
-            self._waiting[event.namespace].append(position)
-            self.positions.add(position)
+            self._positions.append(position)
+            self._waiting.setdefault(event.namespace, array("q")).append(position)
             self.last = token
 
-    @property
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __contains__(self, position: object) -> bool:
+        if not isinstance(position, int):
+            return False
+        at = bisect_left(self._positions, position)
+        return at < len(self._positions) and self._positions[at] == position
+
     def visible(self) -> int:
         """How many of them a snapshot reflects by now."""
+        seen = 0
         for name, positions in list(self._waiting.items()):
-            reached = bisect_right(positions, self._reached(name))
-            self._done += reached
-            del positions[:reached]
-            if not positions:
+            visible = bisect_right(positions, self._reached(name))
+            if visible < len(positions):
+                seen += visible
+            else:
+                self._done += visible
                 del self._waiting[name]
-        return self._done
+        return self._done + seen
 
     def _reached(self, name: str) -> int:
         pointer = self._home.pointer(name)
@@ -86,23 +97,22 @@ class Indexing:
         if self._runner is not None:
             self._runner.close()
 
-    def attend(self) -> bool:
-        """Start a runner unless there is one; False where another process has it. Raises what stopped our own."""
+    def attend(self) -> None:
+        """Start a runner unless there is one, here or in another process. Raises what stopped our own."""
         if self._runner is None:
             try:
                 self._runner = Runner(
                     self._home, self._log, self._pipeline(), pace=pace(self._settings), on_batch=self._on_batch
                 )
             except WriterBusy:
-                return False
+                return
             self._runner.start()
         if self._runner.error is not None:
             raise self._runner.error
-        return True
 
     def until_visible(self, awaited: Awaited) -> Iterator[int]:
         """Wait until every awaited event is in a snapshot; comes back with the number of those that are."""
-        while (visible := awaited.visible) < len(awaited.positions):
+        while (visible := awaited.visible()) < len(awaited):
             self.attend()
             yield visible
             time.sleep(POLL_SECONDS)
@@ -119,4 +129,4 @@ def waiting_letters(letters: DeadLetters) -> Iterator[DeadLetter]:
 
 def refused(letters: DeadLetters, awaited: Awaited) -> list[DeadLetter]:
     """The awaited events that could not be indexed and went to the dead letters."""
-    return [letter for letter in waiting_letters(letters) if letter.position in awaited.positions]
+    return [letter for letter in waiting_letters(letters) if letter.position in awaited]

@@ -27,7 +27,7 @@ class VersionGap(StoreError):
 class Tables:
     """The pinned tables of a namespace; `versions` is what the next manifest will name.
 
-    Only one thread uses an instance. Nothing here decides what is committed: rows that no manifest names do not exist.
+    One thread at a time uses a table; different tables may be used side by side. Nothing here decides what is committed: rows that no manifest names do not exist.
     """
 
     def __init__(self, folder: Path, made: Fingerprint) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from deploy.cli import commands
+from deploy.document import page
 from deploy.exits import Exit
 from deploy.settings import Settings, variable
 from index.metrics import METRICS
@@ -45,3 +46,7 @@ def test_every_mode_is_documented(mode: str, documentation: str) -> None:
 @pytest.mark.parametrize("code", [*Exit])
 def test_every_exit_code_is_documented(code: Exit, documentation: str) -> None:
     assert f"| {code.value} |" in documentation
+
+
+def test_the_reference_page_is_that_of_the_code() -> None:
+    assert (ROOT / "docs" / "REFERENCE.md").read_text() == page(), "run python -m deploy.document > docs/REFERENCE.md"

@@ -51,10 +51,11 @@ def ingest(
     home.pointer(namespace)
     awaited = Awaited(home)
     started = time.monotonic()
-    passages = 0
+    events = passages = 0
 
     def count(_: str, applied: Applied) -> None:
-        nonlocal passages
+        nonlocal events, passages
+        events += applied.events
         passages += applied.extracted + applied.reused
 
     with Log(log_path(settings)) as log, show.progress() as bars:
@@ -70,7 +71,7 @@ def ingest(
             for _ in intake:
                 if not no_wait:
                     indexing.attend()
-                    draw(awaited.visible)
+                    draw(min(events, intake.events))
             if not no_wait:
                 for visible in indexing.until_visible(awaited):
                     draw(visible)

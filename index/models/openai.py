@@ -105,12 +105,9 @@ class OpenAIEmbedder:
     def _answers(self, batches: list[list[str]]) -> list[NDArray[np.float64]]:
         if len(batches) <= 1:
             return [self._request(batch) for batch in batches]
-        pool = ThreadPoolExecutor(min(self._concurrency, len(batches)), thread_name_prefix="embed")
-        try:
+        # After a failure `map` drops the batches that still wait: they are not paid for.
+        with ThreadPoolExecutor(min(self._concurrency, len(batches)), thread_name_prefix="embed") as pool:
             return list(pool.map(self._request, batches))
-        finally:
-            # After a failure the batches that wait are not paid for.
-            pool.shutdown(cancel_futures=True)
 
     def _request(self, batch: list[str]) -> NDArray[np.float64]:
         """Vectors (n, d) as the endpoint gave them, in the order of `batch`."""

@@ -1,4 +1,4 @@
-"""Hostile input on the real way in: it is indexed as it was sent, or a dead letter with its reason, and the stream goes on."""
+"""Hostile input on the real way in: indexed as it was sent, or a dead letter with its reason; the stream goes on."""
 
 from __future__ import annotations
 

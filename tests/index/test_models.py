@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from index.models.base import Embedder, unit_rows
@@ -88,6 +88,7 @@ def test_the_fingerprint_tells_models_and_dimensions_apart(endpoint: Endpoint) -
 
 
 @given(st.lists(st.lists(st.floats(-1e30, 1e30), min_size=3, max_size=3), max_size=4))
+@example([[0.0, 0.0, 1e-200], [3e200, -4e200, 0.0], [0.0, 0.0, 0.0]])
 def test_unit_rows_keep_direction(rows: list[list[float]]) -> None:
     vectors = np.array(rows).reshape(-1, 3)
     units = unit_rows(vectors)

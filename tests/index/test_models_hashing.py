@@ -87,6 +87,7 @@ def test_hashing_reads_letters() -> None:
     assert cosine("東京大学", "東京の大学") > 0.5
     assert cosine("who directed the film of the year", "film directed year") > 0.8
     assert not model.embed(["!?… 🎉"]).any()
+    assert cosine("a tag\U000e0041 or private\U0010fffd letter", "a tag or private letter") == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("dimensions", [0, -1, 65537])
