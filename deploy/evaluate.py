@@ -1,4 +1,4 @@
-"""Measure retrieval on a question set: stream its passages in as documents, ask its questions, and score what comes back."""
+"""Measure retrieval on a question set: stream its passages in as documents, ask its questions, score what comes back."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from index.delta import facts_of, indexed_text
-from index.errors import BadRequest, NotFound
+from index.delta import facts_of
+from index.errors import BadRequest, InvalidEvent, NotFound
 from index.home import Home
 from index.models.base import Embedder
-from index.models.hashing import HashingEmbedder
-from index.models.openai import OpenAIEmbedder
 from index.models.recorded import RecordedEmbedder, Recording
 from index.reader import Reader
 from index.text import clean
 from query.evaluate import ask, embedded, latencies, scores
 from query.modes.base import Mode
 from streams.apply import Applied
-from streams.chunk import WHOLE
 from streams.extract.base import Extractor
 from streams.extract.recorded import RecordedExtractor
 from streams.extract.rules import RulesExtractor
@@ -31,11 +29,12 @@ from streams.local import Pace, Runner
 from streams.log import Log
 from streams.pipeline import Pipeline
 
+from .assembly import build_embedder
 from .kit import Kit
 from .settings import Settings
 
-EMBEDDED_AS = "all-MiniLM-L6-v2"
-"""The model of the recorded vectors."""
+RECORDED_MODEL = "all-MiniLM-L6-v2"
+"""The model of the recorded vectors of every question set."""
 BATCH = 500
 
 Progress = Callable[[str, int, int], None]
@@ -51,36 +50,42 @@ class Report:
 
 
 def extractor(name: str, kit: Kit) -> Extractor:
-    """`rules`, or `recorded:NAME` for the kit's extractions_NAME.jsonl.gz."""
-    if name == "rules":
-        return RulesExtractor()
+    """`rules`, or `recorded:NAME` for the set's extractions_NAME.jsonl.gz.
+
+    Raises BadRequest for any other name and ModelError where the recording cannot be read.
+    """
     kind, _, source = name.partition(":")
-    if kind != "recorded" or not source:
+    if kind == "recorded" and source:
+        return RecordedExtractor.load_kit(kit.folder, source)
+    if name != "rules":
         raise BadRequest(f"there is no extractor {name!r}", hint="use rules or recorded:NAME")
-    return RecordedExtractor.load_kit(kit.folder, source)
+    return RulesExtractor()
 
 
 def embedder(name: str, kit: Kit, settings: Settings, written: Mapping[str, str]) -> Embedder:
-    """`hashing`, `openai` (the configured endpoint), or `recorded` (the kit's vectors; what they lack comes from the endpoint, if there is one)."""
-    if name == "hashing":
-        return HashingEmbedder()
-    endpoint = None
-    if settings.embedding_base_url is not None or name == "openai":
-        endpoint = OpenAIEmbedder.from_settings(settings)
-    if name == "openai" and endpoint is not None:
-        return endpoint
+    """`hashing`, `openai` (the configured endpoint), or `recorded`: the set's vectors; the endpoint adds what they lack.
+
+    `written` is that of `RecordedEmbedder`. Raises BadRequest for any other name, NotFound where nothing is recorded,
+    and ModelError where files or the endpoint do not fit.
+    """
+    if name in ("hashing", "openai"):
+        return build_embedder(settings.model_copy(update={"embedder": name}))
     if name != "recorded":
         raise BadRequest(f"there is no embedder {name!r}", hint="use recorded, hashing or openai")
-    files = sorted((kit.folder.resolve().parent / "embeddings").glob(f"{kit.folder.resolve().name}.*.npz"))
+    folder = kit.folder.resolve()
+    files = sorted((folder.parent / "embeddings").glob(f"{folder.name}.*.npz"))
     if not files:
         raise NotFound(f"there are no recorded vectors of {kit.folder}", hint="use --embedder hashing or openai")
-    return RecordedEmbedder([Recording.load(file) for file in files], model=EMBEDDED_AS, fallback=endpoint, written=written)
+    has_endpoint = settings.embedding_base_url is not None
+    endpoint = build_embedder(settings.model_copy(update={"embedder": "openai"})) if has_endpoint else None
+    recordings = [Recording.load(file) for file in files]
+    return RecordedEmbedder(recordings, model=RECORDED_MODEL, fallback=endpoint, written=written)
 
 
 def written(kit: Kit, extractor: Extractor) -> dict[str, str]:
     """Clean spelling -> spelling as extracted, of every fact and name whose white space the index cleans."""
     found = {}
-    for extraction in extractor.extract([(row.get("title", ""), row["text"]) for row in kit.passages]):
+    for extraction in extractor.extract(kit.texts()):
         for triple in extraction.triples:
             for text in (triple.head, triple.tail, " ".join(triple)):
                 if clean(text) != text:
@@ -93,26 +98,25 @@ def run(
     modes: Mapping[str, Mode],
     pipeline: Pipeline,
     data: Path | None = None,
-    progress: Progress = lambda what, done, of: None,
+    progress: Progress = lambda what, done, total: None,
 ) -> Report:
-    """Index the kit, unless `data` holds it already, and ask every question in every mode.
+    """Index the set, unless `data` holds it already, and ask every question in every mode.
 
-    Raises MissingRecording, once, with the number of texts, where vectors or extractions are not recorded and no endpoint is configured.
+    Without `data` the index is thrown away afterwards. Raises what `index_kit` raises.
     """
     with ExitStack() as stack:
         folder = data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gistream-eval-")))
         ingest = index_kit(kit, pipeline, folder, progress)
         snapshot = Reader(Home(folder).incarnation(kit.namespace)).snapshot
-    questions = kit.asked()
-    vectors = embedded(questions, pipeline.embedder)
-    figures: dict[str, Any] = {}
-    ranks: list[dict[str, Any]] = []
-    for name, mode in modes.items():
-        progress(f"asking {name}", 0, len(questions))
-        rankings = ask(snapshot, mode, questions, vectors, kit.names())
-        progress(f"asking {name}", len(questions), len(questions))
-        figures[name] = scores(questions, rankings) | latencies(rankings)
-        ranks += [{"qid": ranked.id, "top": list(ranked.top)} | ({"mode": name} if len(modes) > 1 else {}) for ranked in rankings]
+        questions, names = kit.asked(), kit.names()
+        vectors = embedded(questions, pipeline.embedder)
+        figures: dict[str, Any] = {}
+        ranks: list[dict[str, Any]] = []
+        for name, mode in modes.items():
+            rankings = ask(snapshot, mode, questions, vectors, names, _counted(progress, f"asking {name}", len(questions)))
+            figures[name] = scores(questions, rankings) | latencies(rankings)
+            label = {"mode": name} if len(modes) > 1 else {}
+            ranks += [{"qid": ranked.id, "top": list(ranked.top)} | label for ranked in rankings]
     report = {
         "kit": kit.namespace,
         "questions": len(questions),
@@ -126,44 +130,71 @@ def run(
 
 
 def index_kit(kit: Kit, pipeline: Pipeline, folder: Path, progress: Progress) -> Mapping[str, Any]:
-    """Bring a data folder to hold exactly the kit, through the log and the runner; figures of the work that took."""
+    """Bring a data folder to hold exactly the set, through the log and the runner; figures of the work that took.
+
+    A note beside the index says what it was made of; where that is the same, nothing is done. Raises MissingRecording,
+    once, with the number of texts, where vectors are recorded in part and there is no endpoint; InvalidEvent where a
+    passage cannot be indexed; BadRequest where the folder has a namespace of that name that no evaluation made.
+    """
     home, note = Home(folder), folder / f"{kit.namespace}.kit.json"
-    made = {"passages": kit.digest(), "fingerprint": pipeline.fingerprint.model_dump()}
-    if note.exists() and json.loads(note.read_text()) == made and kit.namespace in home.names():
+    made = json.dumps({"passages": kit.digest(), "fingerprint": pipeline.fingerprint.model_dump()})
+    exists = kit.namespace in home.names()
+    if exists and not note.exists():
+        raise BadRequest(
+            f"the namespace {kit.namespace} in {folder} was not made by an evaluation",
+            hint="give --data a folder of its own",
+        )
+    if exists and note.read_text() == made:
         return {"reused": True}
-    require_recorded(kit, pipeline)
+    _require_recorded(kit, pipeline)
     folder.mkdir(parents=True, exist_ok=True)
+    # An evaluation that is cut short leaves this note, which fits no set: the next one begins anew.
+    note.write_text("unfinished")
     started = time.perf_counter()
     with Log(folder / "log.db") as log:
-        if kit.namespace in home.names():
+        if exists:
             home.bury(kit.namespace, {"log": log.last_position()})
-        done = 0
-
-        def count(namespace: str, applied: Applied) -> None:
-            nonlocal done
-            done += applied.events
-            progress("indexing", done, len(kit.passages))
-
-        with Runner(home, log, pipeline, pace=Pace(batch_events=BATCH), on_batch=count) as runner:
-            events = list(kit.events())
-            for start in range(0, len(events), BATCH):
-                log.append(events[start : start + BATCH])
-                runner.step()
-            runner.drain()
-            if letters := runner.letters.waiting(limit=1):
-                raise BadRequest(f"{runner.letters.count()} passages could not be indexed: {letters[0].reason}")
+        _stream(kit, pipeline, home, log, progress)
     elapsed = time.perf_counter() - started
-    note.write_text(json.dumps(made))
+    note.write_text(made)
     return {"reused": False, "seconds": round(elapsed, 2), "passages_per_second": round(len(kit.passages) / elapsed, 1)}
 
 
-def require_recorded(kit: Kit, pipeline: Pipeline) -> None:
+def _stream(kit: Kit, pipeline: Pipeline, home: Home, log: Log, progress: Progress) -> None:
+    step = _counted(progress, "indexing", len(kit.passages))
+
+    def on_batch(namespace: str, applied: Applied) -> None:
+        for _ in range(applied.events):
+            step()
+
+    with Runner(home, log, pipeline, pace=Pace(batch_events=BATCH), on_batch=on_batch) as runner:
+        runner.letters.erase(kit.namespace)
+        events = list(kit.events())
+        for start in range(0, len(events), BATCH):
+            log.append(events[start : start + BATCH])
+            runner.step()
+        runner.drain()
+        refused = [letter for letter in runner.letters.waiting() if letter.namespace == kit.namespace]
+    if refused:
+        raise InvalidEvent(
+            f"passage {refused[0].id} of {kit.folder} cannot be indexed: {refused[0].reason}",
+            hint="repair the set, or leave the passage out",
+        )
+
+
+def _require_recorded(kit: Kit, pipeline: Pipeline) -> None:
     """Ask a recording without endpoint for everything at once, so that one error counts all that it lacks."""
     if not isinstance(pipeline.embedder, RecordedEmbedder) or pipeline.embedder.remote:
         return
-    passages = [(row.get("title", ""), row["text"]) for row in kit.passages]
+    passages = kit.texts()
     texts = [f"{title}\n{text}" if title else text for title, text in passages]
     for extraction in pipeline.extractor.extract(passages):
         texts += [surface for _, heard in facts_of(extraction) for _, surface in heard]
-    texts += [question["question"] for question in kit.questions]
+    texts += [question.text for question in kit.asked()]
     pipeline.embedder.embed(list(dict.fromkeys(texts)))
+
+
+def _counted(progress: Progress, what: str, total: int) -> Callable[[], None]:
+    """`progress` as a function that is called once for every thing done."""
+    done = count(1)
+    return lambda: progress(what, next(done), total)

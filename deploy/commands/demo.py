@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import typer
+
+from ..exits import Exit
+
 
 def demo() -> None:
     """Index a small story while it changes, ask it questions, and compare the index with a clean rebuild.
@@ -10,4 +14,5 @@ def demo() -> None:
     """
     from ..demo.run import run
 
-    run()
+    if run():
+        raise typer.Exit(Exit.REFUSED)

@@ -71,5 +71,6 @@ def eval(
     if json:
         show.as_json(report.figures)
         return
-    for name, figures in report.figures["modes"].items():
-        show.as_table(["mode", *figures], [[name, *figures.values()]], empty="")
+    modes = report.figures["modes"]
+    columns = ["mode", *modes[names[0]]]
+    show.as_table(columns, [[name, *figures.values()] for name, figures in modes.items()], empty="no mode was asked")

@@ -216,3 +216,11 @@ def test_eval_scores_a_question_set(gistream: Terminal, tmp_path: Path) -> None:
     again = gistream.ok(*asked, "--data", str(tmp_path / "kept"))
     assert "recall@2" in again.out
     assert Home(tmp_path / "kept").names() == ["tiny"]
+
+
+@pytest.mark.parametrize(("differences", "code"), [(0, Exit.OK), (3, Exit.REFUSED)])
+def test_the_demo_fails_where_its_index_differs_from_a_rebuild(
+    differences: int, code: Exit, gistream: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deploy.demo.run.run", lambda: differences)
+    assert gistream("demo").code == code
