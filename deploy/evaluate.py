@@ -1,4 +1,4 @@
-"""Measure retrieval on a question set: stream its passages in as documents, ask its questions, score what comes back."""
+"""Measure retrieval on a question set: stream its passages in as documents, ask its questions, score the answers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def extractor(name: str, kit: Kit) -> Extractor:
 
 
 def embedder(name: str, kit: Kit, settings: Settings, written: Mapping[str, str]) -> Embedder:
-    """`hashing`, `openai` (the configured endpoint), or `recorded`: the set's vectors; the endpoint adds what they lack.
+    """`hashing`, `openai` (the configured endpoint), or `recorded`: the vectors of the set, the rest from the endpoint.
 
     `written` is that of `RecordedEmbedder`. Raises BadRequest for any other name, NotFound where nothing is recorded,
     and ModelError where files or the endpoint do not fit.
@@ -85,7 +85,7 @@ def embedder(name: str, kit: Kit, settings: Settings, written: Mapping[str, str]
 def written(kit: Kit, extractor: Extractor) -> dict[str, str]:
     """Clean spelling -> spelling as extracted, of every fact and name whose white space the index cleans."""
     found = {}
-    for extraction in extractor.extract(kit.texts()):
+    for extraction in extractor.extract(_texts(kit)):
         for triple in extraction.triples:
             for text in (triple.head, triple.tail, " ".join(triple)):
                 if clean(text) != text:
@@ -113,7 +113,9 @@ def run(
         figures: dict[str, Any] = {}
         ranks: list[dict[str, Any]] = []
         for name, mode in modes.items():
-            rankings = ask(snapshot, mode, questions, vectors, names, _counted(progress, f"asking {name}", len(questions)))
+            rankings = ask(
+                snapshot, mode, questions, vectors, names, _counted(progress, f"asking {name}", len(questions))
+            )
             figures[name] = scores(questions, rankings) | latencies(rankings)
             label = {"mode": name} if len(modes) > 1 else {}
             ranks += [{"qid": ranked.id, "top": list(ranked.top)} | label for ranked in rankings]
@@ -186,12 +188,16 @@ def _require_recorded(kit: Kit, pipeline: Pipeline) -> None:
     """Ask a recording without endpoint for everything at once, so that one error counts all that it lacks."""
     if not isinstance(pipeline.embedder, RecordedEmbedder) or pipeline.embedder.remote:
         return
-    passages = kit.texts()
+    passages = _texts(kit)
     texts = [f"{title}\n{text}" if title else text for title, text in passages]
     for extraction in pipeline.extractor.extract(passages):
         texts += [surface for _, heard in facts_of(extraction) for _, surface in heard]
     texts += [question.text for question in kit.asked()]
     pipeline.embedder.embed(list(dict.fromkeys(texts)))
+
+
+def _texts(kit: Kit) -> list[tuple[str, str]]:
+    return [(row.get("title", ""), row["text"]) for row in kit.passages]
 
 
 def _counted(progress: Progress, what: str, total: int) -> Callable[[], None]:

@@ -20,8 +20,11 @@ FAN = 8
 SMALLEST = 4096
 """Segments of fewer entries are one size class."""
 COMPACT_AFTER = 64
-"""Commits to a table between two compactions; its commits and reads slow down with its number of fragments."""
-ROWS_PER_FRAGMENT = 50_000
+"""Commits between two compactions; commits and reads slow down with the number of a table's fragments."""
+COMPACT_AFTER_PASSAGES = 2_000
+"""Passages between two compactions: rows that are not in the key index yet are found by looking at all of them."""
+FRAGMENT_CLASSES = (1_000, 8_000, 64_000)
+"""Rows from which a fragment belongs to the next size class; the largest are left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +58,19 @@ def merge(writer: Writer, fan: int = FAN) -> bool:
 
 
 def compact(writer: Writer) -> None:
-    """Rewrite small fragments and bring the key indexes up to date; committed as a snapshot of the same content."""
+    """Rewrite small fragments and bring the key indexes up to date; committed as a snapshot of the same content.
+
+    Fragments are merged by size class, as segments are, so a row is rewritten about log8(N) times and not at every compaction.
+    """
     for name in TABLES:
         dataset = writer.tables.dataset(name)
         if not (rows := dataset.count_rows()):
             continue
-        dataset.optimize.compact_files(target_rows_per_fragment=ROWS_PER_FRAGMENT)
-        if any(index.name == "key_idx" for index in dataset.describe_indices()):
-            dataset.optimize.optimize_indices(num_indices_to_merge=10)
+        sizes = [fragment.metadata.physical_rows for fragment in dataset.get_fragments()]
+        dataset.optimize.compact_files(target_rows_per_fragment=_fragment_target(sizes))
+        indexed = any(index.name == "key_idx" for index in dataset.describe_indices())
+        if indexed:
+            dataset.optimize.optimize_indices(num_indices_to_merge=FAN)
         else:
             dataset.create_scalar_index("key", index_type="BTREE", name="key_idx")
         writer.tables.adopt(name, dataset, rows)
@@ -91,6 +99,13 @@ def clean(writer: Writer, retention: Retention, moment: datetime | None = None) 
         if unnamed:
             dataset.cleanup_old_versions(versions=unnamed, error_if_tagged_old_versions=False)
     return len(gone)
+
+
+def _fragment_target(sizes: Sequence[int]) -> int:
+    """Rows below which fragments are merged: the bound of the smallest class, or of a larger one that is full."""
+    bounds = zip((0, *FRAGMENT_CLASSES), FRAGMENT_CLASSES, strict=False)
+    full = [upper for lower, upper in bounds if sum(lower <= size < upper for size in sizes) >= FAN]
+    return max([FRAGMENT_CLASSES[0], *full])
 
 
 def _full_class(files: Sequence[SegmentFile], fan: int) -> list[SegmentFile]:

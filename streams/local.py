@@ -45,7 +45,8 @@ class _Lane:
 
     opened: Opened
     commits: int = 0
-    """Since the last compaction."""
+    """Since the last compaction, like `passages`."""
+    passages: int = 0
     durable: int = 0
     failures: int = 0
     not_before: float = 0.0
@@ -137,7 +138,7 @@ class Runner:
 
     def writers(self) -> list[Writer]:
         """Writers of the namespaces that are open."""
-        return [lane.opened.writer for lane in self._lanes.values()]
+        return [lane.opened.writer for lane in list(self._lanes.values())]
 
     def checkpoint(self) -> None:
         """Make every commit durable, then let the log forget the events that are in them."""
@@ -234,6 +235,7 @@ class Runner:
             writer.commit(Changes(), {SOURCE: accepted.position}, accepted.stamp)
             return
         lane.commits += 1
+        lane.passages += applied.extracted
         self._on_batch(name, applied)
 
     def _housekeeping(self) -> None:
@@ -242,9 +244,9 @@ class Runner:
         for lane in self._lanes.values():
             while maintenance.merge(lane.opened.writer):
                 pass
-            if lane.commits >= maintenance.COMPACT_AFTER:
+            if lane.commits >= maintenance.COMPACT_AFTER or lane.passages >= maintenance.COMPACT_AFTER_PASSAGES:
                 maintenance.compact(lane.opened.writer)
-                lane.commits = 0
+                lane.commits = lane.passages = 0
         if now >= self._checkpoint_at:
             self.checkpoint()
             self._checkpoint_at = time.monotonic() + self._pace.checkpoint_seconds
