@@ -65,6 +65,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     # LanceDB warns of every table that it makes; stderr is for what somebody should read.
     os.environ.setdefault("LANCEDB_LOG", "error")
+    # Products of a few vectors gain nothing from threads, and waiting for a busy core can cost them tenfold.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         app(args=arguments, prog_name="gistream")
     except SystemExit as end:

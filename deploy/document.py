@@ -23,7 +23,10 @@ def page() -> str:
             "",
             "## Commands",
             "",
-            *_table(("command", "what it does"), ((f"`gistream {name}`", _first_line(command.help)) for name, command in commands().items())),
+            *_table(
+                ("command", "what it does"),
+                ((f"`gistream {name}`", _first_line(command.help)) for name, command in commands().items()),
+            ),
             "Every command has `--help` with an example; those that print data have `--json`.",
             "",
             "## Exit codes",
@@ -33,7 +36,10 @@ def page() -> str:
             "",
             f"The default is `{DEFAULT_MODE}`.",
             "",
-            *_table(("mode", "how it reads"), ((f"`{name}`", _first_line(inspect.getdoc(type(mode)))) for name, mode in MODES.items())),
+            *_table(
+                ("mode", "how it reads"),
+                ((f"`{name}`", _first_line(inspect.getdoc(type(mode)))) for name, mode in MODES.items()),
+            ),
             "## Settings",
             "",
             "An option of a command comes before the environment, the environment before the TOML file (`GISTREAM_CONFIG`, or `gistream.toml` in the",
@@ -41,7 +47,10 @@ def page() -> str:
             "",
             *_table(
                 ("setting", "variable", "default", "meaning"),
-                ((name, f"`{variable(name)}`", f"`{field.default}`", field.description) for name, field in Settings.model_fields.items()),
+                (
+                    (name, f"`{variable(name)}`", f"`{field.default}`", field.description)
+                    for name, field in Settings.model_fields.items()
+                ),
             ),
             "## Metrics",
             "",

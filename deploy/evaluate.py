@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from index.delta import facts_of
-from index.errors import BadRequest, InvalidEvent, NotFound
+from index.errors import BadRequest, InvalidEvent, MissingRecording, NotFound
 from index.home import Home
 from index.models.base import Embedder
 from index.models.recorded import RecordedEmbedder, Recording
@@ -193,7 +193,11 @@ def _require_recorded(kit: Kit, pipeline: Pipeline) -> None:
     for extraction in pipeline.extractor.extract(passages):
         texts += [surface for _, heard in facts_of(extraction) for _, surface in heard]
     texts += [question.text for question in kit.asked()]
-    pipeline.embedder.embed(list(dict.fromkeys(texts)))
+    try:
+        pipeline.embedder.embed(list(dict.fromkeys(texts)))
+    except MissingRecording as error:
+        hint = f"let GISTREAM_EMBEDDING_BASE_URL name an endpoint of {RECORDED_MODEL}, or use --embedder hashing"
+        raise MissingRecording(error.message, hint=hint) from None
 
 
 def _texts(kit: Kit) -> list[tuple[str, str]]:

@@ -20,7 +20,9 @@ from streams.events import validated
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """A question set on disk: passages.jsonl.gz, questions.jsonl.gz, perhaps extractions_NAME.jsonl.gz and ../embeddings/SET.*.npz."""
+    """A question set on disk: passages.jsonl.gz, questions.jsonl.gz, perhaps extractions_NAME.jsonl.gz and
+    ../embeddings/SET.*.npz.
+    """
 
     folder: Path
     passages: Sequence[Mapping[str, Any]]
@@ -28,8 +30,11 @@ class Kit:
 
     @classmethod
     def load(cls, folder: Path, limit: int | None = None) -> Kit:
-        """Read a set; `limit` keeps the first questions only, never fewer passages. Raises NotFound where it is none."""
-        return cls(folder, list(_rows(folder / "passages.jsonl.gz")), list(_rows(folder / "questions.jsonl.gz"))[:limit])
+        """Read a set; `limit` keeps the first questions only, never fewer passages. Raises NotFound where it is none.
+        """
+        return cls(
+            folder, list(_rows(folder / "passages.jsonl.gz")), list(_rows(folder / "questions.jsonl.gz"))[:limit]
+        )
 
     @property
     def namespace(self) -> str:
@@ -45,13 +50,22 @@ class Kit:
         for row in self.passages:
             known = {"id", "title", "text", "timestamp", "sentences"}
             metadata = {name: value for name, value in row.items() if name not in known}
-            fields = {"namespace": self.namespace, "id": row["id"], "title": row.get("title", ""), "text": row["text"], "metadata": metadata}
+            fields = {
+                "namespace": self.namespace,
+                "id": row["id"],
+                "title": row.get("title", ""),
+                "text": row["text"],
+                "metadata": metadata,
+            }
             yield validated(fields | ({"event_time": row["timestamp"]} if row.get("timestamp") else {}))
 
     def names(self) -> dict[Key, str]:
         """What each passage of the index counts as: its own id, or that of its document."""
         name = "doc_id" if self.by_document else "id"
-        return {passage_key(self.namespace, row["id"], row["text"], 0): str(row.get(name, row["id"])) for row in self.passages}
+        return {
+            passage_key(self.namespace, row["id"], row["text"], 0): str(row.get(name, row["id"]))
+            for row in self.passages
+        }
 
     def asked(self) -> list[Asked]:
         field = "gold_docs" if self.by_document else "gold"
@@ -66,4 +80,7 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             yield from (json.loads(line) for line in lines)
     except (OSError, EOFError, ValueError) as error:
-        raise NotFound(f"{path} is not the file of a question set: {error}", hint="--kit names a folder with passages.jsonl.gz and questions.jsonl.gz") from None
+        raise NotFound(
+            f"{path} is not the file of a question set: {error}",
+            hint="--kit names a folder with passages.jsonl.gz and questions.jsonl.gz",
+        ) from None

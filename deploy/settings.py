@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from index.errors import BadRequest
 
@@ -17,15 +23,23 @@ PREFIX: Final = "GISTREAM_"
 CONFIG_VARIABLE: Final = "GISTREAM_CONFIG"
 """Names the TOML file; without it gistream.toml of the working folder is read, where there is one."""
 CONFIG_FILE: Final = "gistream.toml"
+ENVIRONMENT: Final = "environment"
+"""The source of a setting that a variable gives."""
 
-_FOREIGN_VARIABLES: Final = {"openai_api_key": "OPENAI_API_KEY"}
-"""Settings whose variable is everybody's; the others are GISTREAM_ and their name in capitals."""
 
-
-class Settings(BaseModel):
+class Settings(BaseSettings):
     """What an operator decides. Sizes, times and counts carry their unit in the description."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_ignore_empty=True,
+        str_strip_whitespace=True,
+        populate_by_name=True,
+        loc_by_alias=False,
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+    )
 
     data: Annotated[Path, AfterValidator(Path.expanduser)] = Field(
         default=Path("data"), description="Folder of the log and of every namespace; made where it is missing."
@@ -66,7 +80,9 @@ class Settings(BaseModel):
         description="Length of a vector; unset is 384 for hashing, and what the model gives for openai.",
     )
     openai_api_key: SecretStr | None = Field(
-        default=None, description="Key for the endpoints; those on this machine need none."
+        default=None,
+        validation_alias="OPENAI_API_KEY",
+        description="Key for the endpoints; those on this machine need none.",
     )
     alias_edges: bool = Field(
         default=True, description="Link entities whose names mean the same; only embedders that declare a threshold do."
@@ -78,9 +94,6 @@ class Settings(BaseModel):
     )
     retention_hours: float = Field(
         default=24.0, ge=0, le=24 * 3650, description="Hours an older snapshot stays readable."
-    )
-    exact_max: int = Field(
-        default=200_000, ge=0, description="Most rows whose vectors are searched exactly; above it an index helps."
     )
 
     max_document_bytes: int = Field(
@@ -99,6 +112,18 @@ class Settings(BaseModel):
             raise ValueError(f"chunk_least ({self.chunk_least}) is more than a third of chunk_most ({self.chunk_most})")
         return self
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """What is given in the program, then the environment, then the file."""
+        return init_settings, env_settings, _file(settings_cls)
+
 
 class Setting(NamedTuple):
     """One setting as it stands, ready to be printed; a secret shows as asterisks."""
@@ -108,42 +133,35 @@ class Setting(NamedTuple):
     default: str
     value: str
     source: str
-    """`default`, `environment`, `command line`, or the path of the file."""
+    """`default`, `environment`, or the path of the file."""
     description: str
 
 
-class _Given(NamedTuple):
-    value: object
-    source: str
-    place: str
-    """What a message calls it."""
-
-
-def load(
-    environment: Mapping[str, str] | None = None,
-    folder: Path | None = None,
-    options: Mapping[str, object] | None = None,
-) -> Settings:
+def load(options: Mapping[str, object] | None = None) -> Settings:
     """The settings that hold: `options` of a command before the environment, before the file, before the defaults.
 
-    `environment` is the process's own by default, `folder` the working folder. An option that is None and a variable
-    that is empty count as not given. Raises BadRequest for a value out of bounds, for a file that cannot be read, and
-    for a variable or key that nothing reads: a misspelt setting must not pass in silence.
+    An option that is None and a variable that is empty count as not given. Raises BadRequest for a value out of bounds,
+    for a file that cannot be read, and for a variable or key that nothing reads: a misspelt setting must not pass in
+    silence.
     """
-    return _checked(_given(environment, folder, options))
+    given: dict[str, Any] = {name: value for name, value in (options or {}).items() if value is not None}
+    _refuse_unread_variables()
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise _refusal(error, given) from None
 
 
-def explain(environment: Mapping[str, str] | None = None, folder: Path | None = None) -> list[Setting]:
+def explain() -> list[Setting]:
     """Every setting with its value and where that came from, in the order of `Settings`. Raises as `load` does."""
-    given = _given(environment, folder, None)
-    settings = _checked(given)
+    settings, sources = load(), _sources()
     return [
         Setting(
             name,
             variable(name),
             _shown(field.default),
             _shown(getattr(settings, name)),
-            given[name].source if name in given else "default",
+            sources.get(name, "default"),
             field.description or "",
         )
         for name, field in Settings.model_fields.items()
@@ -151,70 +169,60 @@ def explain(environment: Mapping[str, str] | None = None, folder: Path | None = 
 
 
 def variable(name: str) -> str:
-    """The environment variable of the setting `name`."""
-    return _FOREIGN_VARIABLES.get(name, PREFIX + name.upper())
+    """The environment variable of the setting `name`: its own where it is everybody's, else GISTREAM_ and its name."""
+    return str(Settings.model_fields[name].validation_alias or PREFIX + name.upper())
 
 
-def _given(
-    environment: Mapping[str, str] | None, folder: Path | None, options: Mapping[str, object] | None
-) -> dict[str, _Given]:
-    environment = os.environ if environment is None else environment
-    given = _from_file(environment.get(CONFIG_VARIABLE, ""), folder or Path())
-    given |= _from_environment(environment)
-    for name, value in (options or {}).items():
-        if value is not None:
-            given[name] = _Given(value, "command line", f"--{name.replace('_', '-')}")
-    return given
+def _refuse_unread_variables() -> None:
+    known = [variable(name) for name in Settings.model_fields]
+    for found in os.environ:
+        if found.startswith(PREFIX) and found not in known and found != CONFIG_VARIABLE:
+            raise BadRequest(f"no setting reads the environment variable {found}", hint=_suggestion(found, known))
 
 
-def _from_environment(environment: Mapping[str, str]) -> dict[str, _Given]:
-    names = {variable(name): name for name in Settings.model_fields}
-    for found in environment:
-        if found.startswith(PREFIX) and found not in names and found != CONFIG_VARIABLE:
-            raise BadRequest(f"no setting reads the environment variable {found}", hint=_suggestion(found, names))
-    return {
-        name: _Given(value, "environment", found)
-        for found, name in names.items()
-        if (value := environment.get(found, "").strip())
-    }
-
-
-def _from_file(named: str, folder: Path) -> dict[str, _Given]:
-    path = Path(named).expanduser() if named else folder / CONFIG_FILE
-    if not named and not path.exists():
-        return {}
+def _file(settings: type[BaseSettings]) -> TomlConfigSettingsSource:
+    """The file of settings, empty where there is none and none was named. Raises BadRequest where it cannot be read."""
+    named = os.environ.get(CONFIG_VARIABLE)
+    path = Path(named or CONFIG_FILE).expanduser()
+    if named and not path.is_file():
+        raise BadRequest(f"there is no file {path}", hint=f"{CONFIG_VARIABLE} must name a file of settings")
     try:
-        with path.open("rb") as file:
-            content: dict[str, Any] = tomllib.load(file)
+        return TomlConfigSettingsSource(settings, path)
     except OSError as error:
-        hint = f"{CONFIG_VARIABLE} must name a readable file" if named else "make it readable, or move it away"
+        hint = "make it readable, or move it away"
         raise BadRequest(f"the settings in {path} cannot be read: {error.strerror}", hint=hint) from error
     except ValueError as error:
-        raise BadRequest(
-            f"{path} is not TOML: {error}", hint='write one setting a line, like port = 8080 or data = "data"'
-        ) from error
-    for key in content:
-        if key not in Settings.model_fields:
-            raise BadRequest(
-                f"no setting is called {key!r}, which stands in {path}", hint=_suggestion(key, Settings.model_fields)
-            )
-    return {key: _Given(value, str(path), f"{key} in {path}") for key, value in content.items()}
+        hint = 'write one setting a line, like port = 8080 or data = "data"'
+        raise BadRequest(f"{path} is not TOML: {error}", hint=hint) from error
+
+
+def _sources() -> dict[str, str]:
+    """Where each setting comes from that is not at its default: the environment, or the path of the file."""
+    file = _file(Settings)
+    given = dict.fromkeys(file(), str(file.toml_file_path)) | dict.fromkeys(EnvSettingsSource(Settings)(), ENVIRONMENT)
+    names = {field.validation_alias: name for name, field in Settings.model_fields.items()}
+    return {names.get(key, key): source for key, source in given.items()}
+
+
+def _refusal(error: ValidationError, options: Mapping[str, object]) -> BadRequest:
+    """The first mistake of several, in one line that names the option, variable or key, and never its value."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    flaw, name = first["msg"].removeprefix("Value error, "), "".join(map(str, first["loc"][:1]))
+    source = _sources().get(name, "")
+    if first["type"] == "extra_forbidden":
+        hint = _suggestion(name, Settings.model_fields)
+        return BadRequest(f"no setting is called {name!r}, which stands in {source}", hint=hint)
+    if not name:
+        return BadRequest(flaw)
+    place = variable(name) if source == ENVIRONMENT else f"{name} in {source}"
+    if name in options:
+        place = f"--{name.replace('_', '-')}"
+    return BadRequest(f"{place}: {flaw}", hint=Settings.model_fields[name].description or "")
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
     near = get_close_matches(name, list(known), n=1, cutoff=0.75)
     return f"did you mean {near[0]}?" if near else "`gistream settings` lists all of them"
-
-
-def _checked(given: Mapping[str, _Given]) -> Settings:
-    try:
-        return Settings.model_validate({name: one.value for name, one in given.items()})
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        flaw = first["msg"].removeprefix("Value error, ")
-        name = str(first["loc"][0]) if first["loc"] else ""
-        what = f"{given[name].place}: {flaw}" if name in given else flaw
-        raise BadRequest(what, hint=Settings.model_fields[name].description or "" if name else "") from None
 
 
 def _shown(value: object) -> str:

@@ -25,9 +25,9 @@ Edges = dict[tuple[Key, Key], int]
 class Aliases:
     """Vectors of all living entities and the predicate between them (CogitoRAG step 7, D6).
 
-    u and v are aliases where round(cos, 4) reaches the threshold, both normal forms have more than two letters or digits, and their groups
-    of digits are the same. It is a predicate on pairs, never a top-k, so the order of insertion cannot matter. One birth costs one
-    product with all living entities.
+    u and v are aliases where round(cos, 4) reaches the threshold, both normal forms have more than two letters or
+    digits, and their groups of digits are the same. It is a predicate on pairs, never a top-k, so the order of
+    insertion cannot matter. One birth costs one product with all living entities.
     """
 
     def __init__(self, dimensions: int, threshold: float, same_digits: bool) -> None:

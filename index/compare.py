@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
 from .graph.incidence import Incidence
 from .graph.segment import Relation, Segment, read_segment, total
 from .manifest import Manifest, Manifests
@@ -15,7 +14,9 @@ from .records import TABLES
 from .tables import open_dataset
 
 State = Mapping[str, Mapping[str, Any]]
-"""Table or relation -> key in hexadecimal (two for an entry) -> row or weight. Dense numbers and file layouts are not in it."""
+"""Table or relation -> key in hexadecimal (two for an entry) -> row or weight. Dense numbers and file layouts are not
+in it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,11 @@ class Difference:
     right: Any
 
     def __str__(self) -> str:
-        return "\n".join(f"{sign} {self.where} {self.key} {_short(side)}" for sign, side in (("-", self.left), ("+", self.right)) if side is not None)
+        return "\n".join(
+            f"{sign} {self.where} {self.key} {_short(side)}"
+            for sign, side in (("-", self.left), ("+", self.right))
+            if side is not None
+        )
 
 
 def newest_state(folder: Path) -> State:
@@ -82,7 +87,8 @@ def _row_sums(incidence: Incidence) -> dict[str, int]:
 
 
 def _degrees(segment: Segment) -> dict[str, int]:
-    """Weighted degree of every node in the graph that diffusion walks on, in 1/10,000 (links 2, mentions 1, aliases 2)."""
+    """Weighted degree of every node in the graph that diffusion walks on, in 1/10,000 (links 2, mentions 1, aliases 2).
+    """
     degrees: dict[str, int] = {}
     scales = ((Relation.MENTIONS, 10_000, True), (Relation.LINKS, 20_000, True), (Relation.ALIASES, 2, False))
     for relation, scale, both in scales:
@@ -95,6 +101,9 @@ def _degrees(segment: Segment) -> dict[str, int]:
 
 def _short(value: Any) -> str:
     if isinstance(value, Mapping):
-        value = {name: f"({len(part)} numbers)" if name == "vector" and part is not None else part for name, part in value.items()}
+        value = {
+            name: f"({len(part)} numbers)" if name == "vector" and part is not None else part
+            for name, part in value.items()
+        }
     shown = repr(value)
     return shown if len(shown) <= 300 else f"{shown[:300]}…"

@@ -18,8 +18,9 @@ _entity_key = lru_cache(maxsize=1 << 15)(keys.entity_key)
 class Delta:
     """A sum of contributions that is still being collected.
 
-    Adding is commutative and `retract(p)` undoes `assert_(p)` exactly, so the index is the sum over the passages that are
-    left, whatever came before. `entities` and `facts` describe every thing the delta touches, under its key.
+    Adding is commutative and `retract(p)` undoes `assert_(p)` exactly, so the index is the sum over the passages
+    that are left, whatever came before. `entities` and `facts` describe every thing the delta touches, under its
+    key.
     """
 
     def __init__(self) -> None:
@@ -83,18 +84,22 @@ class Delta:
 
 
 def indexed_text(passage: Passage) -> str:
-    """What is embedded and searched for words: title, line break, text (CogitoRAG eq. 9; the text alone without a title)."""
+    """What is embedded and searched for words: title, line break, text (CogitoRAG eq. 9; the text alone without a title).
+    """
     return f"{passage.title}\n{passage.text}" if passage.title else passage.text
 
 
 def facts_of(extraction: Extraction) -> Iterable[tuple[Fact, list[tuple[Key, str]]]]:
     """Facts of one passage with the (thing, spelling) pairs heard in each; a triple without a name at one end is none.
 
-    `Fact.surface` is this passage's spelling; which spelling the index shows is decided by all votes (methods: CogitoRAG, step 6).
+    `Fact.surface` is this passage's spelling; which spelling the index shows is decided by all votes (methods:
+    CogitoRAG, step 6).
     """
     for triple in extraction.triples:
         head, relation, tail = Triple(*map(clean, triple))
         norms = norm(head), norm(relation), norm(tail)
         if norms[0] and norms[2]:
-            fact = Fact(keys.fact_key(*norms), _entity_key(norms[0]), _entity_key(norms[2]), norms, f"{head} {relation} {tail}")
+            fact = Fact(
+                keys.fact_key(*norms), _entity_key(norms[0]), _entity_key(norms[2]), norms, f"{head} {relation} {tail}"
+            )
             yield fact, [(fact.key, fact.surface), (fact.head, head), (fact.tail, tail)]

@@ -11,13 +11,14 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from .errors import NotFound, StoreError, Torn
-from .types import NamespaceName
+from .types import NAMESPACE_PATTERN, NamespaceName
 
 _NAMESPACE = TypeAdapter(NamespaceName)
 
 
 class Pointer(BaseModel):
-    """The newest pointer of a namespace names its incarnation, or says that it was deleted and which events it outlived."""
+    """The newest pointer of a namespace names its incarnation, or says that it was deleted and which events it outlived.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -28,7 +29,8 @@ class Pointer(BaseModel):
 
 
 class Home:
-    """The data folder: `namespaces/NAME/pointers/N.json` and `namespaces/NAME/INCARNATION/` (tables, segments, manifests)."""
+    """The data folder: `namespaces/NAME/pointers/N.json` and `namespaces/NAME/INCARNATION/` (tables, segments, manifests).
+    """
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -38,7 +40,8 @@ class Home:
         """Namespaces that exist, sorted; deleted ones are not among them."""
         if not self._namespaces.exists():
             return []
-        pointers = ((name, self.pointer(name)) for name in sorted(os.listdir(self._namespaces)))
+        named = filter(NAMESPACE_PATTERN.fullmatch, sorted(os.listdir(self._namespaces)))
+        pointers = ((name, self.pointer(name)) for name in named)
         return [name for name, pointer in pointers if pointer is not None and not pointer.deleted]
 
     def pointer(self, name: str) -> Pointer | None:
@@ -51,7 +54,9 @@ class Home:
         try:
             return Pointer.model_validate_json(path.read_bytes())
         except ValidationError:
-            raise Torn(f"pointer {path} of namespace {name} is damaged", hint="restore the file from a backup") from None
+            raise Torn(
+                f"pointer {path} of namespace {name} is damaged", hint="restore the file from a backup"
+            ) from None
 
     def incarnation(self, name: str) -> Path:
         """Folder of the living incarnation. Raises NotFound where there is none."""
@@ -88,7 +93,9 @@ class Home:
         try:
             os.link(draft, folder / f"{number}.json")
         except FileExistsError:
-            raise StoreError(f"namespace {name} was changed by another process at the same moment", hint="try again") from None
+            raise StoreError(
+                f"namespace {name} was changed by another process at the same moment", hint="try again"
+            ) from None
         finally:
             draft.unlink()
         handle = os.open(folder, os.O_RDONLY)

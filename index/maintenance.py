@@ -8,8 +8,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
-from .graph.segment import Segment, SegmentFile, total, write_segment
+from .graph.segment import SegmentFile, total, write_segment
 from .manifest import Manifest, now
 from .records import TABLES
 from .tables import open_dataset
@@ -29,7 +30,9 @@ FRAGMENT_CLASSES = (1_000, 8_000, 64_000)
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long snapshots stay readable: all of them for `every`, then the last of each minute until `reach`; the newest always."""
+    """How long snapshots stay readable: all of them for `every`, then the last of each minute until `reach`; the newest
+    always.
+    """
 
     reach: timedelta = timedelta(hours=24)
     every: timedelta = timedelta(minutes=10)
@@ -37,7 +40,9 @@ class Retention:
     def keeps(self, times: Sequence[datetime], moment: datetime) -> list[bool]:
         """Which of the snapshots committed at `times` (ascending) are kept at `moment`."""
         minutes = [time.replace(second=0, microsecond=0) for time in times]
-        last_of_minute = [minute != later for minute, later in zip(minutes, [*minutes[1:], None], strict=True)] if minutes else []
+        last_of_minute = (
+            [minute != later for minute, later in zip(minutes, [*minutes[1:], None], strict=True)] if minutes else []
+        )
         return [
             index == len(times) - 1 or moment - time <= self.every or (moment - time <= self.reach and last)
             for index, (time, last) in enumerate(zip(times, last_of_minute, strict=True))
@@ -45,13 +50,15 @@ class Retention:
 
 
 def merge(writer: Writer, fan: int = FAN) -> bool:
-    """Merge the segments of every size class that is full; True if a manifest was committed. Readers of older snapshots notice nothing."""
+    """Merge the segments of every size class that is full; True if a manifest was committed. Readers of older snapshots
+    notice nothing.
+    """
     files = writer.manifest.segments
     full = _full_class(files, fan)
     if not full:
         return False
     merged = total(writer.segments[file.name] for file in full)
-    name = f"{writer.manifest.number + 1:020d}-{writer.manifest.epoch}-sum.arrow"
+    name = f"{writer.manifest.number + 1:020d}-{writer.manifest.epoch}-{uuid4().hex}-sum.arrow"
     file = write_segment(writer.folder / "segments", name, merged)
     writer.replace_segments({name: merged}, segments=(file, *(old for old in files if old not in full)))
     return True
@@ -60,7 +67,8 @@ def merge(writer: Writer, fan: int = FAN) -> bool:
 def compact(writer: Writer) -> None:
     """Rewrite small fragments and bring the key indexes up to date; committed as a snapshot of the same content.
 
-    Fragments are merged by size class, as segments are, so a row is rewritten about log8(N) times and not at every compaction.
+    Fragments are merged by size class, as segments are, so a row is rewritten about log8(N) times and not at every
+    compaction.
     """
     for name in TABLES:
         dataset = writer.tables.dataset(name)
@@ -80,7 +88,8 @@ def compact(writer: Writer) -> None:
 def clean(writer: Writer, retention: Retention, moment: datetime | None = None) -> int:
     """Remove manifests beyond the retention, and then every file and table version that no manifest left names.
 
-    Only by explicit list, never by age: a quiet table's version may be old and still needed. Returns how many snapshots went.
+    Only by explicit list, never by age: a quiet table's version may be old and still needed. Returns how many
+    snapshots went.
     """
     manifests = [writer.manifests.read(number) for number in writer.manifests.numbers()]
     keeps = retention.keeps([manifest.time for manifest in manifests], moment or now())
@@ -95,7 +104,11 @@ def clean(writer: Writer, retention: Retention, moment: datetime | None = None) 
     for name in TABLES:
         named = {manifest.tables[name] for manifest in kept}
         dataset = open_dataset(writer.folder / "tables", name, writer.tables.versions[name])
-        unnamed = [v["version"] for v in dataset.versions() if v["version"] not in named and v["version"] < min(named | {dataset.version})]
+        unnamed = [
+            v["version"]
+            for v in dataset.versions()
+            if v["version"] not in named and v["version"] < min(named | {dataset.version})
+        ]
         if unnamed:
             dataset.cleanup_old_versions(versions=unnamed, error_if_tagged_old_versions=False)
     return len(gone)

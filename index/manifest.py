@@ -1,4 +1,5 @@
-"""Manifests: the one commit point of a namespace, a chain of numbered files that are created whole and never changed."""
+"""Manifests: the one commit point of a namespace, a chain of numbered files that are created whole and never changed.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ class Counts(BaseModel):
 class Manifest(BaseModel):
     """One snapshot: which version of every table and which segments belong together, and how far the log is in it.
 
-    Snapshot 42 with positions {"log": 1007} reflects every event of this namespace up to and including position 1007, and none after.
+    Snapshot 42 with positions {"log": 1007} reflects every event of this namespace up to and including position
+    1007, and none after.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -125,7 +127,8 @@ class Manifests:
         return self.path(number).exists()
 
     def read(self, number: int) -> Manifest:
-        """Raises NotFound for a number never committed, SnapshotGone for one beyond the retention, Torn for a damaged file."""
+        """Raises NotFound for a number never committed, SnapshotGone for one beyond the retention, Torn for a damaged file.
+        """
         path = self.path(number)
         try:
             manifest = Manifest.model_validate_json(path.read_bytes())

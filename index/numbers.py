@@ -15,7 +15,8 @@ from .types import Key
 class Numbers:
     """A bijection between keys and 0, 1, 2, … that only grows, so successive snapshots share it.
 
-    One thread adds; any number of threads look up. A snapshot knows how many numbers were given when it was made and ignores later ones.
+    One thread adds; any number of threads look up. A snapshot knows how many numbers were given when it was made
+    and ignores later ones.
     """
 
     def __init__(self) -> None:

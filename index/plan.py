@@ -1,4 +1,6 @@
-"""From changed documents to every row and entry that changes with them: the whole effect of a batch, before anything is written."""
+"""From changed documents to every row and entry that changes with them: the whole effect of a batch, before anything
+is written.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 class Changes:
     """What a batch does to the documents of a namespace; everything else follows from it.
 
-    A document's new row in `documents` takes the place of its former one in `replaced`. `removed` and `added` are passage rows; a
-    passage whose row changes is in both.
+    A document's new row in `documents` takes the place of its former one in `replaced`. `removed` and `added` are
+    passage rows; a passage whose row changes is in both.
     """
 
     documents: Sequence[Document] = ()
@@ -55,8 +57,8 @@ def plan(
 ) -> Plan:
     """Work out a batch against the state that is the sum of `segments`.
 
-    `aliases` (None where none are kept) is moved to the state after the batch: drop it when the batch is not committed. Raises
-    what `embed` raises.
+    `aliases` (None where none are kept) is moved to the state after the batch: drop it when the batch is not
+    committed. Raises what `embed` raises.
     """
     delta = Delta()
     for passage in changes.removed:
@@ -106,14 +108,20 @@ def plan(
 
 
 def _join(
-    delta: Delta, aliases: Aliases, change: things.RowChange[Entity], vectors: NDArray[np.float32], segments: Iterable[Segment]
+    delta: Delta,
+    aliases: Aliases,
+    change: things.RowChange[Entity],
+    vectors: NDArray[np.float32],
+    segments: Iterable[Segment],
 ) -> None:
     """Add the alias edges of the born and take those of the dead; a respelled entity is both."""
     gone = [entity.key for entity in change.gone]
     old: dict[tuple[Key, Key], int] = {}
     for incidence in (segment[Relation.ALIASES].select(gone) for segment in segments):
         for u, v, weight in zip(incidence.rows(), incidence.cols(), incidence.weight.tolist(), strict=True):
-            old[u, v] = old[v, u] = old.get((u, v), 0) + weight
+            old[u, v] = old.get((u, v), 0) + weight
+    # An edge is stored in both directions, and each is read only where its first end goes.
+    old |= {(v, u): weight for (u, v), weight in old.items()}
     aliases.kill(gone)
     aliases.bear(change.come, vectors)
     new = aliases.edges([entity.key for entity in change.come])

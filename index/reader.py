@@ -11,8 +11,11 @@ from .graph.segment import Segment, read_segment, total
 from .manifest import Manifest, Manifests
 from .snapshot import Snapshot, advance, empty
 
+
 class Reader:
-    """Holds the newest snapshot of a namespace folder. Any number of threads may use it; they never wait for each other's questions."""
+    """Holds the newest snapshot of a namespace folder. Any number of threads may use it; they never wait for each other's
+    questions.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,22 +44,24 @@ class Reader:
             if time.monotonic() > deadline:
                 seen = snapshot.manifest.positions.get(source, 0)
                 hint = "ask again; if the position does not move, look at the ingest side (`gistream status`)"
-                raise NotYet(f"event {position} is not visible after {timeout:g} s; snapshot {snapshot.manifest.number} is at {seen}", hint=hint)
+                raise NotYet(
+                    f"event {position} is not visible after {timeout:g} s; snapshot {snapshot.manifest.number} is at {seen}",
+                    hint=hint,
+                )
             time.sleep(pause)
             pause = min(2 * pause, 0.05)
         return snapshot
 
     def _newest(self) -> int:
         """Number of the newest manifest. The folder's time tells whether a listing can have changed."""
-        current = self._snapshot.manifest.number
-        number = current
+        number = self._snapshot.manifest.number
         while self.manifests.exists(number + 1):
             number += 1
-        if number == current:
-            changed = self.manifests.folder.stat().st_mtime_ns
-            if changed != self._listed:
-                number = max(self.manifests.numbers(), default=current)
-                self._listed = changed
+        changed = self.manifests.folder.stat().st_mtime_ns
+        if changed != self._listed:
+            # Numbers have gaps where snapshots were cleaned away or torn.
+            number = max([number, *self.manifests.numbers()])
+            self._listed = changed
         return number
 
     def _follow(self, newest: int) -> Snapshot:

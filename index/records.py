@@ -59,7 +59,9 @@ def schemas(dimensions: int, *, entity_vectors: bool) -> dict[TableName, pa.Sche
                 vector,
             ]
         ),
-        "entities": pa.schema([("key", _KEY), ("norm", pa.string()), ("name", pa.string()), *([vector] if entity_vectors else [])]),
+        "entities": pa.schema(
+            [("key", _KEY), ("norm", pa.string()), ("name", pa.string()), *([vector] if entity_vectors else [])]
+        ),
         "facts": pa.schema(
             [
                 ("key", _KEY),

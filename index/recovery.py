@@ -35,7 +35,10 @@ def newest_holding(folder: Path, manifests: Manifests) -> tuple[Manifest, dict[s
         except Torn as torn:
             reason = torn.message
             manifests.set_aside(number)
-    raise Torn(f"no snapshot of {folder} holds: {reason}", hint="restore the folder from a backup, or delete the namespace and feed it again")
+    raise Torn(
+        f"no snapshot of {folder} holds: {reason}",
+        hint="restore the folder from a backup, or delete the namespace and feed it again",
+    )
 
 
 def open_tables(folder: Path, manifest: Manifest) -> Tables:

@@ -25,7 +25,9 @@ from .types import Document, Entity, Fact, Key, Passage
 from .vectors import VectorTable
 
 MENTION, LINK, ALIAS = 10_000, 20_000, 2
-"""Edge weights of CogitoRAG's graph in 1/10,000: w_mention 1, w_fact 2, and w_alias 2 on similarities that are already in 1/10,000."""
+"""Edge weights of CogitoRAG's graph in 1/10,000: w_mention 1, w_fact 2, and w_alias 2 on similarities that are already
+in 1/10,000.
+"""
 
 SMALL_DELTA = 100_000
 """Entries that may always stay outside a view's base."""
@@ -138,7 +140,8 @@ def empty(folder: Path, manifest: Manifest) -> Snapshot:
 def advance(old: Snapshot, manifest: Manifest, delta: Segment) -> Snapshot:
     """The snapshot of `manifest`, which is `old` plus `delta`; `old` stays as it is.
 
-    Cost: the delta, and copying some 40 bytes for every number ever given. One thread at a time advances snapshots of one reader.
+    Cost: the delta, and copying some 40 bytes for every number ever given. One thread at a time advances snapshots
+    of one reader.
     """
     kinds = old.kinds
     new = replace(old, manifest=manifest)
@@ -179,7 +182,11 @@ def _come(new: Snapshot, table: TableName, rows: Incidence, columns: list[str], 
         return dataset.schema.empty_table().select(columns)
     fresh = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id not in known]
     # New rows are in new fragments. After a compaction old rows are there too, so only what was asked for is kept.
-    found = dataset.scanner(columns=columns, fragments=fresh).to_table() if fresh else dataset.schema.empty_table().select(columns)
+    found = (
+        dataset.scanner(columns=columns, fragments=fresh).to_table()
+        if fresh
+        else dataset.schema.empty_table().select(columns)
+    )
     wanted = set(keys)
     return found.filter(pa.array([key in wanted for key in found["key"].to_pylist()], pa.bool_()))
 
@@ -192,11 +199,16 @@ def _moved(table: VectorTable, numbers: Numbers, rows: Incidence, come: Any) -> 
 
 
 def _numbered(entries: Incidence, rows: Numbers, cols: Numbers) -> tuple[Int64s, Int64s, NDArray[np.int64]]:
-    return rows.assign(entries.row_high, entries.row_low), cols.assign(entries.col_high, entries.col_low), entries.weight
+    return (
+        rows.assign(entries.row_high, entries.row_low),
+        cols.assign(entries.col_high, entries.col_low),
+        entries.weight,
+    )
 
 
 def _edges(delta: Segment, kinds: Kinds) -> tuple[Int64s, Int64s, Int64s]:
-    """The delta of the symmetric graph A = [[links + aliases, mentions], [mentions', 0]] (CogitoRAG 2.1), as node entries."""
+    """The delta of the symmetric graph A = [[links + aliases, mentions], [mentions', 0]] (CogitoRAG 2.1), as node entries.
+    """
     entities, in_passages, mentions = _numbered(delta[Relation.MENTIONS], kinds.entities, kinds.passages)
     low, high, links = _numbered(delta[Relation.LINKS], kinds.entities, kinds.entities)
     one, other, aliases = _numbered(delta[Relation.ALIASES], kinds.entities, kinds.entities)
@@ -207,7 +219,9 @@ def _edges(delta: Segment, kinds: Kinds) -> tuple[Int64s, Int64s, Int64s]:
 
 
 def _extended(view: SparseRows, rows: Int64s, cols: Int64s, weights: Int64s, n_rows: int) -> SparseRows:
-    """The view with a delta; its base is made anew when the entries outside it are half as many, which happens log(N) times."""
+    """The view with a delta; its base is made anew when the entries outside it are half as many, which happens log(N)
+    times.
+    """
     n_rows = max(n_rows, view.n_rows)
     if not view.n_rows:
         return SparseRows.from_entries(rows, cols, weights, n_rows)

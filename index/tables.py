@@ -17,7 +17,9 @@ from .records import TABLES, TableName, schemas
 from .types import Key
 
 KEYS_PER_FILTER = 1_000
-"""Longer lists of keys are read or deleted by several filters; planning a filter costs time in proportion to its length."""
+"""Longer lists of keys are read or deleted by several filters; planning a filter costs time in proportion to its
+length.
+"""
 
 
 class VersionGap(StoreError):
@@ -27,7 +29,8 @@ class VersionGap(StoreError):
 class Tables:
     """The pinned tables of a namespace; `versions` is what the next manifest will name.
 
-    One thread at a time uses a table; different tables may be used side by side. Nothing here decides what is committed: rows that no manifest names do not exist.
+    One thread at a time uses a table; different tables may be used side by side. Nothing here decides what is
+    committed: rows that no manifest names do not exist.
     """
 
     def __init__(self, folder: Path, made: Fingerprint) -> None:
@@ -44,7 +47,8 @@ class Tables:
             self.versions[name] = self._tables[name].version
 
     def open(self, versions: Mapping[TableName, int]) -> None:
-        """Open every table exactly as `versions` says; a table that has moved on since is restored, which makes a new version."""
+        """Open every table exactly as `versions` says; a table that has moved on since is restored, which makes a new version.
+        """
         for name in TABLES:
             table = self._database.open_table(name)
             if table.version != versions[name]:
@@ -89,7 +93,9 @@ class Tables:
 
     def _advance(self, name: TableName, version: int) -> None:
         if version != self.versions[name] + 1:
-            raise VersionGap(f"table {name} in {self.folder} went to version {version} and not {self.versions[name] + 1}: another writer touched it")
+            raise VersionGap(
+                f"table {name} in {self.folder} went to version {version} and not {self.versions[name] + 1}: another writer touched it"
+            )
         self.versions[name] = version
 
 

@@ -1,4 +1,6 @@
-"""Which entities and facts live after a change, and under which spelling: decided by votes, so it can be retracted too."""
+"""Which entities and facts live after a change, and under which spelling: decided by votes, so it can be retracted
+too.
+"""
 
 from __future__ import annotations
 

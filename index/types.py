@@ -21,7 +21,9 @@ def _encodable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"is not valid Unicode (lone surrogate at character {error.start}); repair the text at its source") from None
+        raise ValueError(
+            f"is not valid Unicode (lone surrogate at character {error.start}); repair the text at its source"
+        ) from None
     return text
 
 
@@ -50,7 +52,8 @@ class DocumentEvent(BaseModel):
     """Something that happened to one document: it got a new version, or it went.
 
     `version` orders the events of one document (an integer of the source); without it the order of acceptance does.
-    `event_time` says when the content is true; it filters and sorts and never decides what wins. A time without a zone is UTC.
+    `event_time` says when the content is true; it filters and sorts and never decides what wins. A time without a
+    zone is UTC.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -67,7 +70,9 @@ class DocumentEvent(BaseModel):
 
 
 class Accepted(NamedTuple):
-    """An event as the log holds it: `position` is its token, `stamp` (microseconds, strictly increasing) its order and time of acceptance."""
+    """An event as the log holds it: `position` is its token, `stamp` (microseconds, strictly increasing) its order and
+    time of acceptance.
+    """
 
     position: int
     stamp: int
@@ -114,7 +119,8 @@ class Triple(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What reading one passage gave; a function of the passage's title and text and of the extractor, of nothing else."""
+    """What reading one passage gave; a function of the passage's title and text and of the extractor, of nothing else.
+    """
 
     memory: str = ""
     """CogitoRAG's memory m(p); empty means: the passage is its own memory."""
@@ -162,7 +168,9 @@ Role = Literal["text", "fact-question", "passage-question"]
 
 
 class Question(NamedTuple):
-    """A question as a mode receives it, already embedded; the two vectors (d,) are the same where the model knows no roles."""
+    """A question as a mode receives it, already embedded; the two vectors (d,) are the same where the model knows no
+    roles.
+    """
 
     text: str
     to_facts: Any

@@ -1,4 +1,6 @@
-"""The table `understanding`: what models said about a text, kept under the text's address so that it is never bought twice."""
+"""The table `understanding`: what models said about a text, kept under the text's address so that it is never bought
+twice.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ Read = Callable[[Sequence[tuple[str, str]]], list[Extraction]]
 class Understanding:
     """Append-only and content-addressed; rows hold an extraction or a vector. No manifest pins it: a row is true whenever it is found.
 
-    Duplicates are harmless. It holds only what follows from one text, so it survives edits, deletes and rebuilds. Deleted texts stay
-    in it until they are erased.
+    Duplicates are harmless. It holds only what follows from one text, so it survives edits, deletes and rebuilds.
+    Deleted texts stay in it until they are erased.
     """
 
     def __init__(self, folder: Path, dimensions: int) -> None:
@@ -48,24 +50,36 @@ class Understanding:
         self._table: Any = database.create_table(TABLE, schema=self._schema, exist_ok=True)
 
     def vectors(self, texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
-        """Vectors (n, d) of texts; only those not known yet are embedded, once each, in one call. Raises what the embedder raises."""
+        """Vectors (n, d) of texts; only those not known yet are embedded, once each, in one call. Raises what the embedder
+        raises.
+        """
         keys = [key("text", embedder.fingerprint, text) for text in texts]
         known = self._known(keys, "vector")
         unknown = {k: text for k, text in zip(keys, texts, strict=True) if k not in known}
         if unknown:
             fresh = embedder.embed(list(unknown.values()))
-            self._keep(list(unknown), "vector", pa.FixedSizeListArray.from_arrays(pa.array(fresh.reshape(-1)), embedder.dimensions))
+            self._keep(
+                list(unknown),
+                "vector",
+                pa.FixedSizeListArray.from_arrays(pa.array(fresh.reshape(-1)), embedder.dimensions),
+            )
             known.update(zip(unknown, fresh, strict=True))
         return np.array([known[k] for k in keys], np.float32).reshape(len(keys), embedder.dimensions)
 
     def extractions(self, passages: Sequence[tuple[str, str]], extractor: str, read: Read) -> list[Extraction]:
-        """Extractions of (title, text) passages by the extractor of that fingerprint; only unknown ones are read. Degraded ones are not kept."""
+        """Extractions of (title, text) passages by the extractor of that fingerprint; only unknown ones are read. Degraded
+        ones are not kept.
+        """
         keys = [key("extraction", extractor, title, text) for title, text in passages]
         known = {k: _EXTRACTION.validate_json(value) for k, value in self._known(keys, "extraction").items()}
         unknown = {k: passage for k, passage in zip(keys, passages, strict=True) if k not in known}
         if unknown:
             fresh = dict(zip(unknown, read(list(unknown.values())), strict=True))
-            keep = {k: _EXTRACTION.dump_json(extraction).decode() for k, extraction in fresh.items() if not extraction.degraded}
+            keep = {
+                k: _EXTRACTION.dump_json(extraction).decode()
+                for k, extraction in fresh.items()
+                if not extraction.degraded
+            }
             self._keep(list(keep), "extraction", pa.array(list(keep.values()), pa.large_string()))
             known.update(fresh)
         return [known[k] for k in keys]
@@ -75,7 +89,9 @@ class Understanding:
         distinct = list(dict.fromkeys(keys))
         for start in range(0, len(distinct), KEYS_PER_READ):
             part = distinct[start : start + KEYS_PER_READ]
-            rows = self._table.to_lance().to_table(columns=["key", column], filter=f"{column} IS NOT NULL AND {key_filter(part)}")
+            rows = self._table.to_lance().to_table(
+                columns=["key", column], filter=f"{column} IS NOT NULL AND {key_filter(part)}"
+            )
             values = matrix(rows[column]) if column == "vector" else rows[column].to_pylist()
             found.update(zip(rows["key"].to_pylist(), values, strict=True))
         return found
@@ -83,5 +99,7 @@ class Understanding:
     def _keep(self, keys: list[Key], column: str, values: pa.Array) -> None:
         if keys:
             columns = {"key": pa.array(keys, pa.binary(16)), column: values}
-            nothing = {field.name: pa.nulls(len(keys), field.type) for field in self._schema if field.name not in columns}
+            nothing = {
+                field.name: pa.nulls(len(keys), field.type) for field in self._schema if field.name not in columns
+            }
             self._table.add(pa.table({**columns, **nothing}, schema=self._schema))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Self
+from uuid import uuid4
 
 from . import records
 from .aliases import Aliases
@@ -31,7 +32,13 @@ class Writer:
     """
 
     def __init__(
-        self, folder: Path, lock: WriterLock, manifest: Manifest, tables: Tables, segments: Mapping[str, Segment], embed: Embed
+        self,
+        folder: Path,
+        lock: WriterLock,
+        manifest: Manifest,
+        tables: Tables,
+        segments: Mapping[str, Segment],
+        embed: Embed,
     ) -> None:
         self.folder = folder
         self.manifests = Manifests(folder / "manifests")
@@ -45,7 +52,9 @@ class Writer:
         self._synced = 0.0
 
     @classmethod
-    def create(cls, folder: Path, fingerprint: Fingerprint, embed: Embed, *, positions: Mapping[str, int] | None = None) -> Self:
+    def create(
+        cls, folder: Path, fingerprint: Fingerprint, embed: Embed, *, positions: Mapping[str, int] | None = None
+    ) -> Self:
         """Make an empty namespace in a folder that has none, and open it."""
         manifests = Manifests(folder / "manifests")
         manifests.create()
@@ -67,8 +76,8 @@ class Writer:
     def open(cls, folder: Path, fingerprint: Fingerprint, embed: Embed, *, take_over: bool = False) -> Self:
         """Recover the newest state that holds, then commit a manifest with a new epoch before anything else.
 
-        Raises WriterBusy where a process on this machine holds the lock (unless `take_over`), WrongFingerprint where the index
-        was made otherwise, Torn where no manifest holds.
+        Raises WriterBusy where a process on this machine holds the lock (unless `take_over`), WrongFingerprint
+        where the index was made otherwise, Torn where no manifest holds.
         """
         lock = WriterLock(folder / "writer.lock")
         lock.acquire(take_over=take_over)
@@ -109,18 +118,24 @@ class Writer:
     def commit(self, changes: Changes, positions: Mapping[str, int], watermark: int) -> Manifest:
         """Apply a batch and make it visible, whole or not at all.
 
-        `positions` are those of the log up to which events are now reflected, `watermark` the stamp of the newest of them. Raises
-        WriterFenced when another writer took over, TablesMoved when a table would not hold still, and what the embedder raises;
-        nothing of the batch is visible then.
+        `positions` are those of the log up to which events are now reflected, `watermark` the stamp of the newest
+        of them. Raises WriterFenced when another writer took over, TablesMoved when a table would not hold still,
+        and what the embedder raises; nothing of the batch is visible then.
         """
         try:
             batch = plan(
-                changes, self.segments.values(), self.manifest.counts, self.tables.schemas, self._embed, self._living_aliases()
+                changes,
+                self.segments.values(),
+                self.manifest.counts,
+                self.tables.schemas,
+                self._embed,
+                self._living_aliases(),
             )
             self._write(batch)
             delta = None
             if batch.segment.entries:
-                name = f"{self.manifest.number + 1:020d}-{self.manifest.epoch}.arrow"
+                # A commit that failed may have left a file, so no two attempts share a name.
+                name = f"{self.manifest.number + 1:020d}-{self.manifest.epoch}-{uuid4().hex}.arrow"
                 delta = write_segment(self.folder / "segments", name, batch.segment)
             times = [document.event_time for document in changes.documents if document.event_time is not None]
             self._commit(
@@ -129,7 +144,9 @@ class Writer:
                 segments=self.manifest.segments if delta is None else (*self.manifest.segments, delta),
                 positions={**self.manifest.positions, **positions},
                 watermark=max(watermark, self.manifest.watermark),
-                newest_event_time=max(times + [time for time in [self.manifest.newest_event_time] if time is not None], default=None),
+                newest_event_time=max(
+                    times + [time for time in [self.manifest.newest_event_time] if time is not None], default=None
+                ),
                 counts=batch.counts,
             )
         except BaseException:
@@ -143,13 +160,16 @@ class Writer:
     def replace_segments(self, merged: Mapping[str, Segment], **change: Any) -> Manifest:
         """Commit the same state in other files: what maintenance made of tables and segments."""
         self._commit(cause="maintenance", delta=None, **change)
-        self.segments = {file.name: merged.get(file.name) or self.segments[file.name] for file in self.manifest.segments}
+        self.segments = {
+            file.name: merged.get(file.name) or self.segments[file.name] for file in self.manifest.segments
+        }
         return self.manifest
 
     def checkpoint(self) -> Mapping[str, int]:
         """Bring everything up to the newest manifest onto the disk; returns the positions that are durable now.
 
-        LanceDB does not sync its files, so until then a power loss can take commits back, and the log must keep their events.
+        LanceDB does not sync its files, so until then a power loss can take commits back, and the log must keep
+        their events.
         """
         started = time.time()
         sync_since(self.folder, self._synced)
@@ -158,6 +178,9 @@ class Writer:
 
     def _write(self, batch: Plan) -> None:
         """Write the rows of a batch on top of exactly the newest manifest."""
+        if self.tables.versions != self.manifest.tables:
+            # A commit that failed left rows behind, which this one would make visible.
+            self.tables.open(self.manifest.tables)
         for attempt in range(ATTEMPTS):
             try:
                 # The tables do not know of one another; side by side they take little longer than the slowest.
@@ -169,7 +192,9 @@ class Writer:
             except VersionGap as gap:
                 self._check_epoch()
                 if attempt == ATTEMPTS - 1:
-                    raise TablesMoved(gap.message, hint="find the other process that writes this folder and stop it") from gap
+                    raise TablesMoved(
+                        gap.message, hint="find the other process that writes this folder and stop it"
+                    ) from gap
                 self.tables.open(self.manifest.tables)
 
     def _write_table(self, batch: Plan, name: records.TableName) -> None:
@@ -206,5 +231,7 @@ class Writer:
         if self._aliases is None and made.alias_threshold is not None:
             self._aliases = Aliases(made.dimensions, made.alias_threshold, made.alias_same_digits)
             rows = self.tables.dataset("entities").to_table()
-            self._aliases.bear([records.entity(row) for row in rows.drop_columns("vector").to_pylist()], records.matrix(rows["vector"]))
+            self._aliases.bear(
+                [records.entity(row) for row in rows.drop_columns("vector").to_pylist()], records.matrix(rows["vector"])
+            )
         return self._aliases

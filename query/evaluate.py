@@ -67,11 +67,15 @@ def ask(
 
 
 def scores(questions: Sequence[Asked], rankings: Sequence[Ranked]) -> dict[str, float]:
-    """Means in percent over the questions that have gold: recall@k = |gold in top k| / |gold|; all@5 = share with all gold in the top 5."""
+    """Means in percent over the questions that have gold: recall@k = |gold in top k| / |gold|; all@5 = share with all gold
+    in the top 5.
+    """
     pairs = [(question.gold, ranked.top) for question, ranked in zip(questions, rankings, strict=True) if question.gold]
     if not pairs:
         return {}
-    figures = {f"recall@{k}": 100 * mean(len(gold & set(top[:k])) / len(gold) for gold, top in pairs) for k in RECALL_AT}
+    figures = {
+        f"recall@{k}": 100 * mean(len(gold & set(top[:k])) / len(gold) for gold, top in pairs) for k in RECALL_AT
+    }
     figures[f"all@{ALL_AT}"] = 100 * mean(gold <= set(top[:ALL_AT]) for gold, top in pairs)
     return {name: round(figure, 2) for name, figure in figures.items()}
 

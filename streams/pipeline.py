@@ -1,4 +1,6 @@
-"""How documents become an index: the chunker, extractor and embedder that belong together, and namespaces opened with them."""
+"""How documents become an index: the chunker, extractor and embedder that belong together, and namespaces opened with
+them.
+"""
 
 from __future__ import annotations
 
@@ -92,6 +94,10 @@ def _understood(folder: Path, pipeline: Pipeline) -> tuple[Embed, Understand]:
         return known.vectors(texts, embedder) if embedder.remote else embedder.embed(texts)
 
     def understand(passages: Sequence[tuple[str, str]]) -> list[Extraction]:
-        return known.extractions(passages, extractor.fingerprint, extractor.extract) if extractor.paid else extractor.extract(passages)
+        return (
+            known.extractions(passages, extractor.fingerprint, extractor.extract)
+            if extractor.paid
+            else extractor.extract(passages)
+        )
 
     return embed, understand

@@ -1,4 +1,5 @@
-"""A namespace made anew from its documents: to change how it is made, or to check that nothing depends on its history."""
+"""A namespace made anew from its documents: to change how it is made, or to check that nothing depends on its history.
+"""
 
 from __future__ import annotations
 

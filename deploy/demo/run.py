@@ -97,7 +97,9 @@ class Demo:
         self.console.print(f"after:  its words are in {self._places(deletion.canary, deletion.question)}; {1000 * seconds:.0f} ms later.")
 
     def compare(self) -> int:
-        """The promise: after all that, the index is what a clean rebuild of the documents gives. Returns the number of differences."""
+        """The promise: after all that, the index is what a clean rebuild of the documents gives. Returns the number of
+        differences.
+        """
         self.console.rule("5. Compared with a clean rebuild")
         found = list(verify(self.home, NAMESPACE, self.pipeline))
         for difference in found:
@@ -150,7 +152,8 @@ class Demo:
 
 
 def run(console: Console | None = None) -> int:
-    """Tell the whole story in a temporary folder; returns the number of differences from a clean rebuild, which must be 0."""
+    """Tell the whole story in a temporary folder; returns the number of differences from a clean rebuild, which must be 0.
+    """
     with _demo(console or Console()) as demo:
         demo.stream_in()
         demo.ask()

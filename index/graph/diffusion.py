@@ -83,9 +83,9 @@ def local_push(
     """Push residual mass r outwards until r(v) ≤ ε·max(1, deg(v)) everywhere.
 
     This is ApproximatePageRank of Andersen, Chung and Lang (2006) for any seeds and weighted edges. It ends with
-    0 ≤ π(v) − π̂(v) ≤ ε·max(1, deg(v)), given that no degree lies between 0 and 1 (degrees are stationary: W D 1 = D 1),
-    and pushes nodes with degrees of at most ‖π₀‖₁/(γε) in sum, whatever the size of the graph. `weights` are at
-    least 0 and need not sum to 1; a seed that comes twice counts twice.
+    0 ≤ π(v) − π̂(v) ≤ ε·max(1, deg(v)), given that no degree lies between 0 and 1 (degrees are stationary: W D 1 =
+    D 1), and pushes nodes with degrees of at most ‖π₀‖₁/(γε) in sum, whatever the size of the graph. `weights` are
+    at least 0 and need not sum to 1; a seed that comes twice counts twice.
 
     `rank` (n_rows,) is a number per node that follows from its key, different for every node. Pushes go in rounds, each
     over a frontier sorted by rank and with the residuals it began with: so every floating sum has an order that the

@@ -31,8 +31,8 @@ Words = NDArray[np.uint64]
 class Incidence:
     """Entries sorted by (row, column), each pair once, no weight zero.
 
-    Keys are split into native halves (n,) so that comparing numbers compares bytes. `text` (n,) is null except where the
-    relation carries a spelling; it is a function of the column key.
+    Keys are split into native halves (n,) so that comparing numbers compares bytes. `text` (n,) is null except
+    where the relation carries a spelling; it is a function of the column key.
     """
 
     row_high: Words
@@ -67,7 +67,9 @@ class Incidence:
         return cls(row_high, row_low, col_high, col_low, weight, batch.column(5))
 
     def to_batch(self) -> pa.RecordBatch:
-        numbers = [pa.array(column) for column in (self.row_high, self.row_low, self.col_high, self.col_low, self.weight)]
+        numbers = [
+            pa.array(column) for column in (self.row_high, self.row_low, self.col_high, self.col_low, self.weight)
+        ]
         return pa.RecordBatch.from_arrays([*numbers, self.text], schema=SCHEMA)
 
     def __len__(self) -> int:

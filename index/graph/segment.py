@@ -1,4 +1,5 @@
-"""A segment: every relation of one batch, or of many batches summed, in one checksummed Arrow file that never changes."""
+"""A segment: every relation of one batch, or of many batches summed, in one checksummed Arrow file that never changes.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +19,16 @@ from .incidence import SCHEMA, Incidence
 
 
 class Relation(IntEnum):
-    """What a segment holds, in file order. Every relation is linear in the passages, so sums do not depend on any order."""
+    """What a segment holds, in file order. Every relation is linear in the passages, so sums do not depend on any order.
+    """
 
     MENTIONS = 0
     """entity x passage: 1 where a fact of the passage names the entity (matrix B of CogitoRAG)."""
     SUPPORTS = 1
     """fact x passage: 1 where the passage states the fact."""
     LINKS = 2
-    """entity x entity, smaller key first: over the facts that link the two, the number of passages that support them."""
+    """entity x entity, smaller key first: over the facts that link the two, the number of passages that support them.
+    """
     ALIASES = 3
     """entity x entity, both directions: cosine of the two names in 1/10,000."""
     TERMS = 4

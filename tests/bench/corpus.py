@@ -1,4 +1,6 @@
-"""Documents for benchmarks: seeded, name-rich prose of any amount, with names that are shared as unevenly as real ones."""
+"""Documents for benchmarks: seeded, name-rich prose of any amount, with names that are shared as unevenly as real
+ones.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,18 @@ _NAMES_PER_DOCUMENT = 0.6
 
 
 def documents(count: int, passages: int, seed: int = 7919, start: int = 0) -> Iterator[DocumentEvent]:
-    """`count` documents of about `passages` passages of 100 words; document i is the same whatever else is asked for."""
+    """`count` documents of about `passages` passages of 100 words; document i is the same whatever else is asked for.
+    """
     for number in range(start, start + count):
         chance = random.Random(f"{seed}:{number}")
         names = [_name(chance, number) for _ in range(6)]
         sentences = [_sentence(chance, names) for _ in range(round(passages * 100 / 16))]
         yield DocumentEvent(
-            namespace="bench", id=f"d{number}", title=f"{names[0]} {number}", text=" ".join(sentences), metadata={"number": number}
+            namespace="bench",
+            id=f"d{number}",
+            title=f"{names[0]} {number}",
+            text=" ".join(sentences),
+            metadata={"number": number},
         )
 
 

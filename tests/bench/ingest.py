@@ -1,7 +1,7 @@
 """Engine speed: from accepted event to committed index, how it grows with what is there already, and how fresh it stays under load.
 
-`python -m tests.bench.ingest [--passages N] [--out FILE]` prints JSON. Rules, hashing, no alias edges; times are of this machine
-at this moment, so read the ratios and the spread.
+`python -m tests.bench.ingest [--passages N] [--out FILE]` prints JSON. Rules, hashing, no alias edges; times are of
+this machine at this moment, so read the ratios and the spread.
 """
 
 from __future__ import annotations
@@ -37,7 +37,12 @@ def spread(seconds: Sequence[float]) -> dict[str, float]:
     """Milliseconds: median, 95th and 99th percentile, largest."""
     times = sorted(1000 * one for one in seconds)
     cuts = quantiles(times, n=100, method="inclusive")
-    return {"p50": round(median(times), 2), "p95": round(cuts[94], 2), "p99": round(cuts[98], 2), "max": round(times[-1], 2)}
+    return {
+        "p50": round(median(times), 2),
+        "p95": round(cuts[94], 2),
+        "p99": round(cuts[98], 2),
+        "max": round(times[-1], 2),
+    }
 
 
 def bulk_and_growth(folder: Path, sizes: Sequence[int]) -> dict[str, Any]:
@@ -81,7 +86,8 @@ def bulk_and_growth(folder: Path, sizes: Sequence[int]) -> dict[str, Any]:
             )
     first, last = steps[0], steps[-1]
     growth = {
-        kind: round(last[kind]["p50"] / first[kind]["p50"], 2) for kind in ("one_more_document_ms", "one_more_document_cpu_ms")
+        kind: round(last[kind]["p50"] / first[kind]["p50"], 2)
+        for kind in ("one_more_document_ms", "one_more_document_cpu_ms")
     }
     return {"steps": steps, "growth_of_one_more_document": growth}
 
@@ -129,7 +135,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    sizes = [size for size in (1_000, 5_000, 20_000, 50_000, 100_000) if size < arguments.passages] + [arguments.passages]
+    sizes = [size for size in (1_000, 5_000, 20_000, 50_000, 100_000) if size < arguments.passages] + [
+        arguments.passages
+    ]
     with TemporaryDirectory() as one, TemporaryDirectory() as other:
         report = {
             "load_average": os.getloadavg()[0],

@@ -1,6 +1,7 @@
 """A process that accepts and indexes documents until somebody kills it: `python -m tests.system.ingesting FOLDER SEED [CHECKPOINT_SECONDS]`.
 
-Prints `try DOCUMENT REVISION` before and `ack DOCUMENT REVISION` after every event it accepts, and `indexed POSITION` now and then.
+Prints `try DOCUMENT REVISION` before and `ack DOCUMENT REVISION` after every event it accepts, and `indexed
+POSITION` now and then.
 """
 
 from __future__ import annotations
@@ -28,9 +29,19 @@ def event(document: int, revision: int, chance: random.Random) -> DocumentEvent:
     """Revision `revision` of a document; every seventh one deletes it."""
     if revision % 7 == 0:
         return DocumentEvent(op="delete", namespace=NAMESPACE, id=str(document), version=revision)
-    sentences = [f"{chance.choice(NAMES)} wrote to {chance.choice(NAMES)} about {chance.choice(NAMES)} in {1900 + chance.randrange(40)}." for _ in range(chance.randrange(12))]
+    sentences = [
+        f"{chance.choice(NAMES)} wrote to {chance.choice(NAMES)} about {chance.choice(NAMES)} in {1900 + chance.randrange(40)}."
+        for _ in range(chance.randrange(12))
+    ]
     text = " ".join([f"This is revision {revision} of document {document}.", *sentences])
-    return DocumentEvent(namespace=NAMESPACE, id=str(document), version=revision, title=f"Paper {document}", text=text, metadata={"revision": revision})
+    return DocumentEvent(
+        namespace=NAMESPACE,
+        id=str(document),
+        version=revision,
+        title=f"Paper {document}",
+        text=text,
+        metadata={"revision": revision},
+    )
 
 
 def main(folder: Path, seed: int, checkpoint_seconds: float) -> None:

@@ -95,7 +95,9 @@ def test_nothing_acknowledged_is_lost_over_ten_kills(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_nothing_acknowledged_is_lost_over_fifty_kills(tmp_path: Path, soak_report: Callable[[dict[str, Any]], None]) -> None:
+def test_nothing_acknowledged_is_lost_over_fifty_kills(
+    tmp_path: Path, soak_report: Callable[[dict[str, Any]], None]
+) -> None:
     crash(tmp_path, kills=50, seed=int(time.time()))
     soak_report({"kills": 50, "lost": 0, "twice": 0})
 

@@ -1,4 +1,6 @@
-"""Whatever happened to the documents, the index is the one a clean rebuild of those that are left would give, in every mode's answers too."""
+"""Whatever happened to the documents, the index is the one a clean rebuild of those that are left would give, in every
+mode's answers too.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +118,9 @@ def answers(snapshot: Snapshot, modes: Mapping[str, Mode]) -> dict[str, Any]:
         for name, mode in modes.items():
             ranking = mode.rank(snapshot, Question(text, vector, vector), 10)
             keys = snapshot.kinds.passages.keys
-            found[f"{name}: {text}"] = [(keys[scored.passage].hex(), round(scored.score, 9)) for scored in ranking.found]
+            found[f"{name}: {text}"] = [
+                (keys[scored.passage].hex(), round(scored.score, 9)) for scored in ranking.found
+            ]
     return found
 
 
@@ -152,10 +156,24 @@ STEP, REFRESH, COMPACT = Happen("step"), Happen("refresh"), Happen("compact")
 
 @given(histories)
 @example([sent("a", 4), STEP, GONE, STEP, sent("b", 5)])  # an alias dies before its other is born
-@example([sent("a", 0), STEP, sent("b", 1), sent("c", 1), STEP, REFRESH, Send(GONE.event.model_copy(update={"id": "b"}))])  # spellings change
-@example([sent("a", 0, 2), STEP, REFRESH, sent("a", 0, 2, title="Port Ellery"), STEP, REFRESH])  # the same passage under another title
+@example(
+    [sent("a", 0), STEP, sent("b", 1), sent("c", 1), STEP, REFRESH, Send(GONE.event.model_copy(update={"id": "b"}))]
+)  # spellings change
+@example(
+    [sent("a", 0, 2), STEP, REFRESH, sent("a", 0, 2, title="Port Ellery"), STEP, REFRESH]
+)  # the same passage under another title
 @example([sent("a", 0, version=5), STEP, sent("a", 2, version=3), GONE, STEP, sent("a", 4, version=4)])  # late versions
-@example([sent("a", 0, 0, 0, 0, 0, 0, 0), STEP, REFRESH, sent("a", 0, 0, 0, 0), COMPACT, sent("a", 3, 0, 0, 0, 0, 0), REFRESH])  # twins
+@example(
+    [
+        sent("a", 0, 0, 0, 0, 0, 0, 0),
+        STEP,
+        REFRESH,
+        sent("a", 0, 0, 0, 0),
+        COMPACT,
+        sent("a", 3, 0, 0, 0, 0, 0),
+        REFRESH,
+    ]
+)  # twins
 @settings(max_examples=25)
 def test_incremental_equals_rebuild(history: Sequence[Step]) -> None:
     with TemporaryDirectory() as folder:

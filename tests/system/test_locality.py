@@ -32,7 +32,22 @@ class CountingExtractor(RulesExtractor):
 
 
 def sentences(count: int, chance: random.Random) -> list[str]:
-    words = ["river", "stone", "Tarn", "Ellery", "north", "built", "watched", "Quill", "old", "lock", "Brock", "water", "under", "long"]
+    words = [
+        "river",
+        "stone",
+        "Tarn",
+        "Ellery",
+        "north",
+        "built",
+        "watched",
+        "Quill",
+        "old",
+        "lock",
+        "Brock",
+        "water",
+        "under",
+        "long",
+    ]
     return [" ".join(chance.choices(words, k=chance.randrange(6, 22))).capitalize() + "." for _ in range(count)]
 
 

@@ -40,7 +40,9 @@ def check(snapshot: Snapshot, question: str, mode: str) -> None:
         supporting, _ = snapshot.supports.row(fact)
         assert len(supporting), "a fact without its passage"
         assert set(supporting.tolist()) <= living, "a fact of a passage that is gone"
-    listed = {key for row in snapshot.documents_by_id([str(i) for i in range(DOCUMENTS)]).values() for key in row.passages}
+    listed = {
+        key for row in snapshot.documents_by_id([str(i) for i in range(DOCUMENTS)]).values() for key in row.passages
+    }
     assert listed == {snapshot.kinds.passages.keys[number] for number in living}
     answer = retrieve(snapshot, PIPELINE.embedder, question, mode=mode, k=5, with_explanation=True)
     assert answer.snapshot == snapshot.manifest.number
@@ -106,5 +108,7 @@ def test_every_answer_belongs_to_one_snapshot(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_every_answer_belongs_to_one_snapshot_for_a_minute(tmp_path: Path, soak_report: Callable[[dict[str, Any]], None]) -> None:
+def test_every_answer_belongs_to_one_snapshot_for_a_minute(
+    tmp_path: Path, soak_report: Callable[[dict[str, Any]], None]
+) -> None:
     soak_report({"seconds": 60, "readers": READERS, "errors": 0, **read_under_commits(tmp_path, seconds=60)})

@@ -124,7 +124,8 @@ def stop_outside_the_log(process: subprocess.Popen[str], folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_stopped_process_that_wakes_up_ends_with_the_reason(tmp_path: Path) -> None:
-    """SIGSTOP in mid-work, take-over by this process, SIGCONT: the woken process must end, and the index must be whole."""
+    """SIGSTOP in mid-work, take-over by this process, SIGCONT: the woken process must end, and the index must be whole.
+    """
     promised = Promised()
     command = [sys.executable, "-m", "tests.system.ingesting", str(tmp_path), "1"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -133,7 +134,10 @@ def test_a_stopped_process_that_wakes_up_ends_with_the_reason(tmp_path: Path) ->
             while committed(tmp_path) < 4:
                 promised.hear(process.stdout.readline())
             stop_outside_the_log(process, tmp_path)
-            with Log(tmp_path / "log.db") as log, closing(Runner(Home(tmp_path), log, PIPELINE, take_over=True)) as runner:
+            with (
+                Log(tmp_path / "log.db") as log,
+                closing(Runner(Home(tmp_path), log, PIPELINE, take_over=True)) as runner,
+            ):
                 runner.drain()
                 process.send_signal(signal.SIGCONT)
                 out, errors = process.communicate(timeout=60)
