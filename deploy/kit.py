@@ -30,7 +30,9 @@ class Kit:
 
     @classmethod
     def load(cls, folder: Path, limit: int | None = None) -> Kit:
-        """Read a set; `limit` keeps the first questions only, never fewer passages. Raises NotFound where it is none.
+        """Read a set; `limit` keeps the first questions only, never fewer passages.
+
+        Raises NotFound where it is none.
         """
         return cls(
             folder, list(_rows(folder / "passages.jsonl.gz")), list(_rows(folder / "questions.jsonl.gz"))[:limit]

@@ -9,13 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
-)
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import PydanticBaseSettingsSource as Source
 
 from index.errors import BadRequest
 
@@ -23,8 +18,6 @@ PREFIX: Final = "GISTREAM_"
 CONFIG_VARIABLE: Final = "GISTREAM_CONFIG"
 """Names the TOML file; without it gistream.toml of the working folder is read, where there is one."""
 CONFIG_FILE: Final = "gistream.toml"
-ENVIRONMENT: Final = "environment"
-"""The source of a setting that a variable gives."""
 
 
 class Settings(BaseSettings):
@@ -33,78 +26,56 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
         env_ignore_empty=True,
-        str_strip_whitespace=True,
-        populate_by_name=True,
-        loc_by_alias=False,
-        frozen=True,
         extra="forbid",
+        frozen=True,
         hide_input_in_errors=True,
+        loc_by_alias=False,
+        populate_by_name=True,
+        str_strip_whitespace=True,
+        use_attribute_docstrings=True,
     )
 
-    data: Annotated[Path, AfterValidator(Path.expanduser)] = Field(
-        default=Path("data"), description="Folder of the log and of every namespace; made where it is missing."
-    )
-    host: str = Field(
-        default="127.0.0.1", min_length=1, description="Address the service listens on; 0.0.0.0 is every interface."
-    )
-    port: int = Field(default=8080, ge=0, le=65535, description="Port the service listens on; 0 takes any free one.")
+    data: Annotated[Path, AfterValidator(Path.expanduser)] = Path("data")
+    """Folder of the log and of every namespace; made where it is missing."""
+    host: str = Field(default="127.0.0.1", min_length=1)
+    """Address the service listens on; 0.0.0.0 is every interface."""
+    port: int = Field(default=8080, ge=0, le=65535)
+    """Port the service listens on; 0 takes any free one."""
 
-    chunker: Literal["content", "whole"] = Field(
-        default="content", description="How a document is cut: at boundaries that its content defines, or not at all."
-    )
-    chunk_least: int = Field(
-        default=50, ge=1, le=10_000, description="Fewest words of a passage; at most a third of chunk_most."
-    )
-    chunk_most: int = Field(default=180, ge=3, le=30_000, description="Most words of a passage.")
-    extractor: str = Field(
-        default="rules",
-        pattern=r"^(rules|recorded:.+)$",
-        description="What reads a passage: rules, or recorded:NAME to replay a file.",
-    )
-    embedder: Literal["hashing", "openai"] = Field(
-        default="hashing",
-        description="What makes vectors: hashing needs no model; openai asks an endpoint that speaks its protocol.",
-    )
-    embedding_base_url: str | None = Field(
-        default=None,
-        pattern=r"^https?://",
-        description="Address of the embedding endpoint, ending in /v1; unset is the client's default.",
-    )
-    embedding_model: str = Field(
-        default="text-embedding-3-small", min_length=1, description="Model the embedding endpoint is asked for."
-    )
-    embedding_dimensions: int | None = Field(
-        default=None,
-        ge=1,
-        le=4096,
-        description="Length of a vector; unset is 384 for hashing, and what the model gives for openai.",
-    )
-    openai_api_key: SecretStr | None = Field(
-        default=None,
-        validation_alias="OPENAI_API_KEY",
-        description="Key for the endpoints; those on this machine need none.",
-    )
-    alias_edges: bool = Field(
-        default=True, description="Link entities whose names mean the same; only embedders that declare a threshold do."
-    )
+    chunker: Literal["content", "whole"] = "content"
+    """How a document is cut: at boundaries that its content defines, or not at all."""
+    chunk_least: int = Field(default=50, ge=1, le=10_000)
+    """Fewest words of a passage; at most a third of chunk_most."""
+    chunk_most: int = Field(default=180, ge=3, le=30_000)
+    """Most words of a passage."""
+    extractor: str = Field(default="rules", pattern=r"^(rules|recorded:.+)$")
+    """What reads a passage: rules, or recorded:NAME to replay a file."""
+    embedder: Literal["hashing", "openai"] = "hashing"
+    """What makes vectors: hashing needs no model; openai asks an endpoint that speaks its protocol."""
+    embedding_base_url: str | None = Field(default=None, pattern=r"^https?://")
+    """Address of the embedding endpoint, ending in /v1; unset is the client's default."""
+    embedding_model: str = Field(default="text-embedding-3-small", min_length=1)
+    """Model the embedding endpoint is asked for."""
+    embedding_dimensions: int | None = Field(default=None, ge=1, le=4096)
+    """Length of a vector; unset is 384 for hashing, and what the model gives for openai."""
+    openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    """Key for the endpoints; those on this machine need none."""
+    alias_edges: bool = True
+    """Link entities whose names mean the same; only embedders that declare a threshold do."""
 
-    batch_documents: int = Field(default=256, ge=1, le=100_000, description="Most documents in one commit.")
-    checkpoint_seconds: float = Field(
-        default=5.0, gt=0, le=3600, description="Seconds between two moments at which commits are fsynced."
-    )
-    retention_hours: float = Field(
-        default=24.0, ge=0, le=24 * 3650, description="Hours an older snapshot stays readable."
-    )
+    batch_documents: int = Field(default=256, ge=1, le=100_000)
+    """Most documents in one commit."""
+    checkpoint_seconds: float = Field(default=5.0, gt=0, le=3600)
+    """Seconds between two moments at which commits are fsynced."""
+    retention_hours: float = Field(default=24.0, ge=0, le=24 * 3650)
+    """Hours an older snapshot stays readable."""
 
-    max_document_bytes: int = Field(
-        default=16 * 2**20, ge=1, le=2**30, description="Largest title and text of a document, in bytes."
-    )
-    max_metadata_bytes: int = Field(
-        default=64 * 2**10, ge=2, le=2**24, description="Largest metadata of a document, in bytes of JSON."
-    )
-    wait_timeout: float = Field(
-        default=30.0, gt=0, le=3600, description="Most seconds a read waits for the write it names to become visible."
-    )
+    max_document_bytes: int = Field(default=16 * 2**20, ge=1, le=2**30)
+    """Largest title and text of a document, in bytes."""
+    max_metadata_bytes: int = Field(default=64 * 2**10, ge=2, le=2**24)
+    """Largest metadata of a document, in bytes of JSON."""
+    wait_timeout: float = Field(default=30.0, gt=0, le=3600)
+    """Most seconds a read waits for the write it names to become visible."""
 
     @model_validator(mode="after")
     def _passages_can_be_cut(self) -> Self:
@@ -114,14 +85,9 @@ class Settings(BaseSettings):
 
     @classmethod
     def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """What is given in the program, then the environment, then the file."""
+        cls, settings_cls: type[BaseSettings], init_settings: Source, env_settings: Source, *_: Source, **__: Source
+    ) -> tuple[Source, ...]:
+        """What the program gives, then the environment, then the file."""
         return init_settings, env_settings, _file(settings_cls)
 
 
@@ -144,8 +110,11 @@ def load(options: Mapping[str, object] | None = None) -> Settings:
     for a file that cannot be read, and for a variable or key that nothing reads: a misspelt setting must not pass in
     silence.
     """
+    known = [variable(name) for name in Settings.model_fields]
+    for found in os.environ:
+        if found.startswith(PREFIX) and found not in (*known, CONFIG_VARIABLE):
+            raise BadRequest(f"no setting reads the environment variable {found}", hint=_suggestion(found, known))
     given: dict[str, Any] = {name: value for name, value in (options or {}).items() if value is not None}
-    _refuse_unread_variables()
     try:
         return Settings(**given)
     except ValidationError as error:
@@ -169,19 +138,11 @@ def explain() -> list[Setting]:
 
 
 def variable(name: str) -> str:
-    """The environment variable of the setting `name`: its own where it is everybody's, else GISTREAM_ and its name."""
+    """The environment variable of the setting `name`: everybody's where there is one, else GISTREAM_ and its name."""
     return str(Settings.model_fields[name].validation_alias or PREFIX + name.upper())
 
 
-def _refuse_unread_variables() -> None:
-    known = [variable(name) for name in Settings.model_fields]
-    for found in os.environ:
-        if found.startswith(PREFIX) and found not in known and found != CONFIG_VARIABLE:
-            raise BadRequest(f"no setting reads the environment variable {found}", hint=_suggestion(found, known))
-
-
 def _file(settings: type[BaseSettings]) -> TomlConfigSettingsSource:
-    """The file of settings, empty where there is none and none was named. Raises BadRequest where it cannot be read."""
     named = os.environ.get(CONFIG_VARIABLE)
     path = Path(named or CONFIG_FILE).expanduser()
     if named and not path.is_file():
@@ -197,15 +158,17 @@ def _file(settings: type[BaseSettings]) -> TomlConfigSettingsSource:
 
 
 def _sources() -> dict[str, str]:
-    """Where each setting comes from that is not at its default: the environment, or the path of the file."""
+    """Where each setting comes from that is not at its default."""
     file = _file(Settings)
-    given = dict.fromkeys(file(), str(file.toml_file_path)) | dict.fromkeys(EnvSettingsSource(Settings)(), ENVIRONMENT)
+    given = dict.fromkeys(file(), str(file.toml_file_path)) | dict.fromkeys(
+        EnvSettingsSource(Settings)(), "environment"
+    )
     names = {field.validation_alias: name for name, field in Settings.model_fields.items()}
     return {names.get(key, key): source for key, source in given.items()}
 
 
 def _refusal(error: ValidationError, options: Mapping[str, object]) -> BadRequest:
-    """The first mistake of several, in one line that names the option, variable or key, and never its value."""
+    """The first mistake of several; the message names the option, variable or key, and never its value."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     flaw, name = first["msg"].removeprefix("Value error, "), "".join(map(str, first["loc"][:1]))
     source = _sources().get(name, "")
@@ -214,9 +177,8 @@ def _refusal(error: ValidationError, options: Mapping[str, object]) -> BadReques
         return BadRequest(f"no setting is called {name!r}, which stands in {source}", hint=hint)
     if not name:
         return BadRequest(flaw)
-    place = variable(name) if source == ENVIRONMENT else f"{name} in {source}"
-    if name in options:
-        place = f"--{name.replace('_', '-')}"
+    given = variable(name) if source == "environment" else f"{name} in {source}"
+    place = f"--{name.replace('_', '-')}" if name in options else given
     return BadRequest(f"{place}: {flaw}", hint=Settings.model_fields[name].description or "")
 
 
@@ -226,9 +188,4 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def _shown(value: object) -> str:
-    match value:
-        case None:
-            return ""
-        case bool():
-            return str(value).lower()
-    return str(value)
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -14,8 +14,9 @@ from .records import TABLES
 from .tables import open_dataset
 
 State = Mapping[str, Mapping[str, Any]]
-"""Table or relation -> key in hexadecimal (two for an entry) -> row or weight. Dense numbers and file layouts are not
-in it.
+"""Table or relation -> key in hexadecimal (two for an entry) -> row or weight.
+
+Dense numbers and file layouts are not in it.
 """
 
 
@@ -87,8 +88,7 @@ def _row_sums(incidence: Incidence) -> dict[str, int]:
 
 
 def _degrees(segment: Segment) -> dict[str, int]:
-    """Weighted degree of every node in the graph that diffusion walks on, in 1/10,000 (links 2, mentions 1, aliases 2).
-    """
+    """Weighted degree of every node in the graph that diffusion walks on, in 1/10,000 (link 2, mention 1, alias 2)."""
     degrees: dict[str, int] = {}
     scales = ((Relation.MENTIONS, 10_000, True), (Relation.LINKS, 20_000, True), (Relation.ALIASES, 2, False))
     for relation, scale, both in scales:

@@ -84,8 +84,7 @@ class Delta:
 
 
 def indexed_text(passage: Passage) -> str:
-    """What is embedded and searched for words: title, line break, text (CogitoRAG eq. 9; the text alone without a title).
-    """
+    """What is embedded and searched for words: title, line break, text, or the text alone (CogitoRAG, equation 9)."""
     return f"{passage.title}\n{passage.text}" if passage.title else passage.text
 
 

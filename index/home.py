@@ -17,8 +17,7 @@ _NAMESPACE = TypeAdapter(NamespaceName)
 
 
 class Pointer(BaseModel):
-    """The newest pointer of a namespace names its incarnation, or says that it was deleted and which events it outlived.
-    """
+    """Names the living incarnation of a namespace, or says that it was deleted and which events it outlived."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -29,8 +28,7 @@ class Pointer(BaseModel):
 
 
 class Home:
-    """The data folder: `namespaces/NAME/pointers/N.json` and `namespaces/NAME/INCARNATION/` (tables, segments, manifests).
-    """
+    """The data folder: below namespaces/NAME/ are pointers/N.json and a folder for each incarnation."""
 
     def __init__(self, data: Path) -> None:
         self.data = data

@@ -10,8 +10,9 @@ from .errors import WriterBusy
 
 
 class WriterLock:
-    """An advisory lock on a file, held by one process. The epoch in the manifest is what really fences; this only warns
-    early.
+    """An advisory lock on a file, held by one process.
+
+    The epoch in the manifest is what really fences; this only warns early.
     """
 
     def __init__(self, path: Path) -> None:

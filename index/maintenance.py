@@ -50,8 +50,9 @@ class Retention:
 
 
 def merge(writer: Writer, fan: int = FAN) -> bool:
-    """Merge the segments of every size class that is full; True if a manifest was committed. Readers of older snapshots
-    notice nothing.
+    """Merge the segments of every size class that is full; True if a manifest was committed.
+
+    Readers of older snapshots notice nothing.
     """
     files = writer.manifest.segments
     full = _full_class(files, fan)

@@ -1,5 +1,4 @@
-"""Manifests: the one commit point of a namespace, a chain of numbered files that are created whole and never changed.
-"""
+"""Manifests: the one commit point of a namespace, numbered files that are created whole and never changed."""
 
 from __future__ import annotations
 
@@ -127,7 +126,9 @@ class Manifests:
         return self.path(number).exists()
 
     def read(self, number: int) -> Manifest:
-        """Raises NotFound for a number never committed, SnapshotGone for one beyond the retention, Torn for a damaged file.
+        """One manifest, verified.
+
+        Raises NotFound for a number never committed, SnapshotGone for one beyond the retention, Torn for damage.
         """
         path = self.path(number)
         try:

@@ -1,6 +1,4 @@
-"""From changed documents to every row and entry that changes with them: the whole effect of a batch, before anything
-is written.
-"""
+"""From changed documents to every row and entry that changes with them, before anything is written."""
 
 from __future__ import annotations
 

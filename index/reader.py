@@ -13,8 +13,9 @@ from .snapshot import Snapshot, advance, empty
 
 
 class Reader:
-    """Holds the newest snapshot of a namespace folder. Any number of threads may use it; they never wait for each other's
-    questions.
+    """Holds the newest snapshot of a namespace folder.
+
+    Any number of threads may use it; they never wait for each other's questions.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -45,7 +46,8 @@ class Reader:
                 seen = snapshot.manifest.positions.get(source, 0)
                 hint = "ask again; if the position does not move, look at the ingest side (`gistream status`)"
                 raise NotYet(
-                    f"event {position} is not visible after {timeout:g} s; snapshot {snapshot.manifest.number} is at {seen}",
+                    f"event {position} is not visible after {timeout:g} s; "
+                    f"snapshot {snapshot.manifest.number} is at {seen}",
                     hint=hint,
                 )
             time.sleep(pause)

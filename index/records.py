@@ -24,7 +24,7 @@ _TRIPLE = pa.struct([("head", pa.string()), ("relation", pa.string()), ("tail", 
 
 
 def schemas(dimensions: int, *, entity_vectors: bool) -> dict[TableName, pa.Schema]:
-    """Columns of every pinned table; `vector` is (dimensions,) float32 of unit length, or zeros for a text without content.
+    """Columns of every pinned table; `vector` is (dimensions,) float32 of unit length, or zeros for an empty text.
 
     Entities have vectors only where alias edges are kept: nothing else reads them.
     """

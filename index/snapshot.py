@@ -207,8 +207,7 @@ def _numbered(entries: Incidence, rows: Numbers, cols: Numbers) -> tuple[Int64s,
 
 
 def _edges(delta: Segment, kinds: Kinds) -> tuple[Int64s, Int64s, Int64s]:
-    """The delta of the symmetric graph A = [[links + aliases, mentions], [mentions', 0]] (CogitoRAG 2.1), as node entries.
-    """
+    """The delta of CogitoRAG's symmetric graph, [[links + aliases, mentions], [mentions', 0]], as node entries."""
     entities, in_passages, mentions = _numbered(delta[Relation.MENTIONS], kinds.entities, kinds.passages)
     low, high, links = _numbered(delta[Relation.LINKS], kinds.entities, kinds.entities)
     one, other, aliases = _numbered(delta[Relation.ALIASES], kinds.entities, kinds.entities)

@@ -47,7 +47,9 @@ class Tables:
             self.versions[name] = self._tables[name].version
 
     def open(self, versions: Mapping[TableName, int]) -> None:
-        """Open every table exactly as `versions` says; a table that has moved on since is restored, which makes a new version.
+        """Open every table exactly as `versions` says.
+
+        A table that has moved on since is restored, which makes a new version.
         """
         for name in TABLES:
             table = self._database.open_table(name)
@@ -94,7 +96,8 @@ class Tables:
     def _advance(self, name: TableName, version: int) -> None:
         if version != self.versions[name] + 1:
             raise VersionGap(
-                f"table {name} in {self.folder} went to version {version} and not {self.versions[name] + 1}: another writer touched it"
+                f"table {name} in {self.folder} went to version {version} and not {self.versions[name] + 1}: "
+                "another writer touched it"
             )
         self.versions[name] = version
 

@@ -1,6 +1,4 @@
-"""Which entities and facts live after a change, and under which spelling: decided by votes, so it can be retracted
-too.
-"""
+"""Which entities and facts live after a change, and how they are spelled: decided by votes, so retractable."""
 
 from __future__ import annotations
 

@@ -119,8 +119,7 @@ class Triple(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What reading one passage gave; a function of the passage's title and text and of the extractor, of nothing else.
-    """
+    """What reading one passage gave; a function of its title and text and of the extractor, of nothing else."""
 
     memory: str = ""
     """CogitoRAG's memory m(p); empty means: the passage is its own memory."""

@@ -1,6 +1,4 @@
-"""The table `understanding`: what models said about a text, kept under the text's address so that it is never bought
-twice.
-"""
+"""The table `understanding`: what models said about a text, kept so that it is never bought twice."""
 
 from __future__ import annotations
 
@@ -31,7 +29,9 @@ Read = Callable[[Sequence[tuple[str, str]]], list[Extraction]]
 
 
 class Understanding:
-    """Append-only and content-addressed; rows hold an extraction or a vector. No manifest pins it: a row is true whenever it is found.
+    """Append-only and content-addressed rows, each an extraction or a vector.
+
+    No manifest pins it: a row is true whenever it is found.
 
     Duplicates are harmless. It holds only what follows from one text, so it survives edits, deletes and rebuilds.
     Deleted texts stay in it until they are erased.
@@ -50,8 +50,9 @@ class Understanding:
         self._table: Any = database.create_table(TABLE, schema=self._schema, exist_ok=True)
 
     def vectors(self, texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
-        """Vectors (n, d) of texts; only those not known yet are embedded, once each, in one call. Raises what the embedder
-        raises.
+        """Vectors (n, d) of texts; only those not known yet are embedded, once each, in one call.
+
+        Raises what the embedder raises.
         """
         keys = [key("text", embedder.fingerprint, text) for text in texts]
         known = self._known(keys, "vector")
@@ -67,8 +68,9 @@ class Understanding:
         return np.array([known[k] for k in keys], np.float32).reshape(len(keys), embedder.dimensions)
 
     def extractions(self, passages: Sequence[tuple[str, str]], extractor: str, read: Read) -> list[Extraction]:
-        """Extractions of (title, text) passages by the extractor of that fingerprint; only unknown ones are read. Degraded
-        ones are not kept.
+        """Extractions of (title, text) passages by the extractor of that fingerprint; only unknown ones are read.
+
+        Degraded ones are not kept.
         """
         keys = [key("extraction", extractor, title, text) for title, text in passages]
         known = {k: _EXTRACTION.validate_json(value) for k, value in self._known(keys, "extraction").items()}

@@ -221,7 +221,8 @@ class Writer:
 
     def _fenced(self) -> WriterFenced:
         return WriterFenced(
-            f"another writer took over {self.folder}: snapshot {self.manifest.number + 1} is not from epoch {self.manifest.epoch}",
+            f"another writer took over {self.folder}: "
+            f"snapshot {self.manifest.number + 1} is not from epoch {self.manifest.epoch}",
             hint="nothing of this batch is visible; stop this process, its events are still in the log",
         )
 

@@ -67,8 +67,8 @@ def ask(
 
 
 def scores(questions: Sequence[Asked], rankings: Sequence[Ranked]) -> dict[str, float]:
-    """Means in percent over the questions that have gold: recall@k = |gold in top k| / |gold|; all@5 = share with all gold
-    in the top 5.
+    """Means in percent over the questions that have gold: recall@k = |gold in top k| / |gold|; all@5 = share with all
+    gold in the top 5.
     """
     pairs = [(question.gold, ranked.top) for question, ranked in zip(questions, rankings, strict=True) if question.gold]
     if not pairs:

@@ -1,6 +1,4 @@
-"""How documents become an index: the chunker, extractor and embedder that belong together, and namespaces opened with
-them.
-"""
+"""How documents become an index: chunker, extractor and embedder, and namespaces opened with them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A namespace made anew from its documents: to change how it is made, or to check that nothing depends on its history.
-"""
+"""A namespace made anew from its documents: to make it otherwise, or to check that history left no trace."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ def _silent(done: int, total: int) -> None:
 
 
 def rebuild(home: Home, name: str, pipeline: Pipeline, progress: Progress = _silent) -> Manifest:
-    """Make `name` anew with `pipeline` and put it in the place of the former index, in one step and at the same position of the log.
+    """Make `name` anew with `pipeline` and put it in the place of the former index, at the same position of the log.
 
     The former index answers until then. Raises WriterBusy while a process writes the namespace.
     """
@@ -54,7 +53,7 @@ def rebuild(home: Home, name: str, pipeline: Pipeline, progress: Progress = _sil
 
 
 def verify(home: Home, name: str, pipeline: Pipeline, progress: Progress = _silent) -> Iterator[Difference]:
-    """Every difference between a namespace and a clean rebuild of its documents from the same understanding; none is the promise.
+    """Every difference between a namespace and a clean rebuild from the same understanding; none is the promise.
 
     Nothing is changed and nobody is held up. Raises WrongFingerprint where `pipeline` is not what made the index.
     """

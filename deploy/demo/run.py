@@ -37,7 +37,9 @@ SHOWN_WIDTH = 96
 class Demo:
     """One data folder, with the embedded runner at work and a reader beside it."""
 
-    def __init__(self, home: Home, log: Log, runner: Runner, pipeline: Pipeline, story: Story, console: Console) -> None:
+    def __init__(
+        self, home: Home, log: Log, runner: Runner, pipeline: Pipeline, story: Story, console: Console
+    ) -> None:
         self.home = home
         self.log = log
         self.runner = runner
@@ -57,7 +59,8 @@ class Demo:
         elapsed = time.perf_counter() - started
         counts = self.reader.snapshot.manifest.counts
         self.console.print(
-            f"{counts.documents} documents are {counts.passages} passages, {counts.entities} entities and {counts.facts} facts "
+            f"{counts.documents} documents are {counts.passages} passages, {counts.entities} entities and "
+            f"{counts.facts} facts "
             f"in snapshot {self.reader.snapshot.manifest.number}, {elapsed:.1f} s after the first was sent."
         )
 
@@ -70,8 +73,12 @@ class Demo:
             self.console.print(f"[bold]{asked.question}[/]\n  known answer: {asked.answer}")
             for place, passage in enumerate(answer.passages[:5], 1):
                 mark = "[green]*[/]" if passage.document in asked.gold else " "
-                self.console.print(f"  {place}. {mark} {passage.document}  [dim]{_short(passage.text)}[/]", highlight=False)
-            self.console.print(f"  {len(set(asked.gold) & set(found))} of {len(asked.gold)} documents of the chain are among the first 10\n")
+                self.console.print(
+                    f"  {place}. {mark} {passage.document}  [dim]{_short(passage.text)}[/]", highlight=False
+                )
+            self.console.print(
+                f"  {len(set(asked.gold) & set(found))} of the {len(asked.gold)} documents of the chain are found\n"
+            )
 
     def edit(self) -> None:
         """One sentence of the longest document changes: only what hangs on it moves."""
@@ -83,7 +90,8 @@ class Demo:
         self._ripple(before, self._state())
         applied = self.applied[-1]
         self.console.print(
-            f"{applied.extracted} of {applied.extracted + applied.reused} passages were read again; visible after {1000 * seconds:.0f} ms."
+            f"{applied.extracted} of {applied.extracted + applied.reused} passages were read again; "
+            f"visible after {1000 * seconds:.0f} ms."
         )
 
     def delete(self) -> None:
@@ -94,11 +102,15 @@ class Demo:
         before = self._state()
         seconds = self._send(self.story.deleted())
         self._ripple(before, self._state())
-        self.console.print(f"after:  its words are in {self._places(deletion.canary, deletion.question)}; {1000 * seconds:.0f} ms later.")
+        self.console.print(
+            f"after:  its words are in {self._places(deletion.canary, deletion.question)}, "
+            f"visible after {1000 * seconds:.0f} ms."
+        )
 
     def compare(self) -> int:
-        """The promise: after all that, the index is what a clean rebuild of the documents gives. Returns the number of
-        differences.
+        """The promise: after all that, the index is what a clean rebuild of the documents gives.
+
+        Returns the number of differences.
         """
         self.console.rule("5. Compared with a clean rebuild")
         found = list(verify(self.home, NAMESPACE, self.pipeline))
@@ -132,7 +144,9 @@ class Demo:
 
     def _places(self, canary: str, question: str) -> str:
         """In how many answers, and in how many rows of the index, some words are."""
-        answers = sum(any(canary in passage.text for passage in self._retrieve(question, mode).passages) for mode in MODES)
+        answers = sum(
+            any(canary in passage.text for passage in self._retrieve(question, mode).passages) for mode in MODES
+        )
         rows = sum(canary in repr(row) for table in self._state().values() for row in table.values())
         return f"the answers of {answers} of {len(MODES)} modes and in {rows} rows of the index"
 
@@ -144,16 +158,19 @@ class Demo:
         changed = [d for d in differences(before, after) if d.where in ("passages", "facts", "entities")]
         for where, column in (("passages", "text"), ("entities", "name"), ("facts", "surface")):
             lines = sorted(line for d in changed if d.where == where for line in _signed(d, column))
-            self.console.print(f"[bold]{where}[/]: {sum(x[0] == '-' for x in lines)} went, {sum(x[0] == '+' for x in lines)} came")
+            self.console.print(
+                f"[bold]{where}[/]: {sum(x[0] == '-' for x in lines)} went, {sum(x[0] == '+' for x in lines)} came"
+            )
             for line in lines[:SHOWN]:
-                self.console.print(f"  {line}", style="green" if line[0] == "+" else "red", highlight=False, markup=False)
+                self.console.print(
+                    f"  {line}", style="green" if line[0] == "+" else "red", highlight=False, markup=False
+                )
             if len(lines) > SHOWN:
                 self.console.print(f"  … and {len(lines) - SHOWN} more")
 
 
 def run(console: Console | None = None) -> int:
-    """Tell the whole story in a temporary folder; returns the number of differences from a clean rebuild, which must be 0.
-    """
+    """Tell the whole story in a temporary folder; returns the number of differences from a clean rebuild."""
     with _demo(console or Console()) as demo:
         demo.stream_in()
         demo.ask()

@@ -1,5 +1,4 @@
-"""A segment: every relation of one batch, or of many batches summed, in one checksummed Arrow file that never changes.
-"""
+"""A segment: every relation of a batch, or of many summed, in one checksummed Arrow file that never changes."""
 
 from __future__ import annotations
 
@@ -19,7 +18,9 @@ from .incidence import SCHEMA, Incidence
 
 
 class Relation(IntEnum):
-    """What a segment holds, in file order. Every relation is linear in the passages, so sums do not depend on any order.
+    """What a segment holds, in file order.
+
+    Every relation is linear in the passages, so sums do not depend on any order.
     """
 
     MENTIONS = 0

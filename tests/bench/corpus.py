@@ -1,6 +1,4 @@
-"""Documents for benchmarks: seeded, name-rich prose of any amount, with names that are shared as unevenly as real
-ones.
-"""
+"""Documents for benchmarks: seeded, name-rich prose of any amount, with names shared as unevenly as real ones."""
 
 from __future__ import annotations
 
@@ -9,21 +7,31 @@ from collections.abc import Iterator
 
 from index.types import DocumentEvent
 
-_FIRST = "Ada Bruno Clara Dmitri Elena Farid Greta Hugo Ines Jonas Keiko Lars Mara Nils Olga Pavel Quentin Rosa Sven Tilda Umar Vera".split()
-_LAST = "Abel Brock Castell Dorn Ellery Falk Gray Holm Ivers Juhl Kern Lind Moss Nolan Orr Pell Quill Rask Stern Thrale Ude Voss".split()
-_PLACE = "Harbour Lock Mill Bridge Station Academy Press Museum Works Society Tower Library Union Theatre Institute Bank".split()
-_VERBS = "founded visited painted repaired sold described left joined opened surveyed inherited directed restored closed".split()
-_WORDS = (
-    "the of a in and to was for with on that from after before during new old small first last great public early later many "
-    "several local river coast winter summer report letter plan garden road house trade paper stone water light year work part"
-).split()
+_FIRST = """
+    Ada Bruno Clara Dmitri Elena Farid Greta Hugo Ines Jonas Keiko Lars Mara Nils Olga Pavel Quentin Rosa Sven Tilda
+    Umar Vera
+""".split()
+_LAST = """
+    Abel Brock Castell Dorn Ellery Falk Gray Holm Ivers Juhl Kern Lind Moss Nolan Orr Pell Quill Rask Stern Thrale
+    Ude Voss
+""".split()
+_PLACE = """
+    Harbour Lock Mill Bridge Station Academy Press Museum Works Society Tower Library Union Theatre Institute Bank
+""".split()
+_VERBS = """
+    founded visited painted repaired sold described left joined opened surveyed inherited directed restored closed
+""".split()
+_WORDS = """
+    the of a in and to was for with on that from after before during new old small first last great public early
+    later many several local river coast winter summer report letter plan garden road house trade paper stone water
+    light year work part
+""".split()
 _NAMES_PER_DOCUMENT = 0.6
 """New names grow with the corpus, more slowly than it does."""
 
 
 def documents(count: int, passages: int, seed: int = 7919, start: int = 0) -> Iterator[DocumentEvent]:
-    """`count` documents of about `passages` passages of 100 words; document i is the same whatever else is asked for.
-    """
+    """`count` documents of about `passages` passages of 100 words; document i is always the same."""
     for number in range(start, start + count):
         chance = random.Random(f"{seed}:{number}")
         names = [_name(chance, number) for _ in range(6)]

@@ -1,4 +1,4 @@
-"""Engine speed: from accepted event to committed index, how it grows with what is there already, and how fresh it stays under load.
+"""Engine speed: from accepted event to committed index, how that grows, and how fresh it stays under load.
 
 `python -m tests.bench.ingest [--passages N] [--out FILE]` prints JSON. Rules, hashing, no alias edges; times are of
 this machine at this moment, so read the ratios and the spread.

@@ -1,6 +1,6 @@
-"""A process that accepts and indexes documents until somebody kills it: `python -m tests.system.ingesting FOLDER SEED [CHECKPOINT_SECONDS]`.
+"""A process that accepts and indexes documents until somebody kills it.
 
-Prints `try DOCUMENT REVISION` before and `ack DOCUMENT REVISION` after every event it accepts, and `indexed
+`python -m tests.system.ingesting FOLDER SEED [CHECKPOINT_SECONDS]` prints `try DOCUMENT REVISION` before and `ack DOCUMENT REVISION` after every event it accepts, and `indexed
 POSITION` now and then.
 """
 
@@ -30,7 +30,7 @@ def event(document: int, revision: int, chance: random.Random) -> DocumentEvent:
     if revision % 7 == 0:
         return DocumentEvent(op="delete", namespace=NAMESPACE, id=str(document), version=revision)
     sentences = [
-        f"{chance.choice(NAMES)} wrote to {chance.choice(NAMES)} about {chance.choice(NAMES)} in {1900 + chance.randrange(40)}."
+        "{} wrote to {} about {} in {}.".format(*chance.choices(NAMES, k=3), 1900 + chance.randrange(40))
         for _ in range(chance.randrange(12))
     ]
     text = " ".join([f"This is revision {revision} of document {document}.", *sentences])

@@ -1,6 +1,4 @@
-"""Whatever happened to the documents, the index is the one a clean rebuild of those that are left would give, in every
-mode's answers too.
-"""
+"""Whatever happened to the documents, the index and its answers are those of a clean rebuild."""
 
 from __future__ import annotations
 

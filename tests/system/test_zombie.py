@@ -124,8 +124,7 @@ def stop_outside_the_log(process: subprocess.Popen[str], folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_stopped_process_that_wakes_up_ends_with_the_reason(tmp_path: Path) -> None:
-    """SIGSTOP in mid-work, take-over by this process, SIGCONT: the woken process must end, and the index must be whole.
-    """
+    """SIGSTOP in mid-work, take-over by this process, SIGCONT: the woken process must end, the index be whole."""
     promised = Promised()
     command = [sys.executable, "-m", "tests.system.ingesting", str(tmp_path), "1"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
