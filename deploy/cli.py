@@ -63,8 +63,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
     An error raised on purpose, or by the file system, is one line on stderr; anything else is a defect, and shows
     its traceback.
     """
-    # LanceDB warns of every table that it makes; stderr is for what somebody should read.
-    os.environ.setdefault("LANCEDB_LOG", "error")
     # Products of a few vectors gain nothing from threads, and waiting for a busy core can cost them tenfold.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:

@@ -42,9 +42,9 @@ def page() -> str:
             ),
             "## Settings",
             "",
-            "An option of a command comes before the environment, the environment before the TOML file (`GISTREAM_CONFIG`,",
-            "or `gistream.toml` in the working folder), the file before the default. In the file a setting has its plain",
-            "name. A variable or key that nothing reads is an error.",
+            "An option of a command comes before the environment, the environment before the TOML file, the file before",
+            "the default. The file is `GISTREAM_CONFIG`, or `gistream.toml` in the working folder; there a setting has",
+            "its plain name. A variable or key that nothing reads is an error.",
             "",
             *_table(
                 ("setting", "variable", "default", "meaning"),
@@ -55,7 +55,7 @@ def page() -> str:
             ),
             "## Metrics",
             "",
-            "`GET /metrics`, in the text format of Prometheus. None has a label for the namespace: there may be thousands.",
+            "`GET /metrics`, in the text format of Prometheus. None has a label for the namespace: there may be many.",
             "",
             *_table(
                 ("metric", "unit", "meaning", "when it looks wrong"),

@@ -29,7 +29,7 @@ class WriterLock:
             os.close(file)
             if take_over:
                 return
-            hint = "stop it, or pass --take-over when it hangs"
+            hint = "stop that process first; if it hangs, `gistream serve --take-over` fences it"
             raise WriterBusy(f"{self.path.parent} is being written by process {holder}", hint=hint) from None
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import lance
-import lancedb
 import pyarrow as pa
 
 from .errors import StoreError
@@ -38,7 +38,7 @@ class Tables:
         self.schemas = schemas(made.dimensions, entity_vectors=made.alias_threshold is not None)
         self.versions: dict[TableName, int] = {}
         self._tables: dict[TableName, Any] = {}
-        self._database = lancedb.connect(str(folder))
+        self._database = connect(folder)
 
     def create(self) -> None:
         """Make every table, empty."""
@@ -100,6 +100,16 @@ class Tables:
                 "another writer touched it"
             )
         self.versions[name] = version
+
+
+def connect(folder: Path) -> Any:
+    """The LanceDB database in a folder, for writing; those who only read use Lance itself (`open_dataset`)."""
+    # It chooses what to log when it is imported, and would warn of every table that it makes. Readers, which never come
+    # here, are spared a second of importing as well.
+    os.environ.setdefault("LANCEDB_LOG", "error")
+    import lancedb
+
+    return lancedb.connect(str(folder))
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import lancedb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from .keys import key
 from .models.base import Embedder
 from .records import matrix
 from .recovery import drop_unreadable
-from .tables import key_filter
+from .tables import connect, key_filter
 from .types import Extraction, Key
 
 TABLE = "understanding"
@@ -45,9 +44,8 @@ class Understanding:
                 ("vector", pa.list_(pa.float32(), dimensions)),
             ]
         )
-        database = lancedb.connect(str(folder))
         drop_unreadable(folder, TABLE)
-        self._table: Any = database.create_table(TABLE, schema=self._schema, exist_ok=True)
+        self._table: Any = connect(folder).create_table(TABLE, schema=self._schema, exist_ok=True)
 
     def vectors(self, texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
         """Vectors (n, d) of texts; only those not known yet are embedded, once each, in one call.

@@ -13,12 +13,10 @@ from index.writer import Writer
 
 from .chunk import ChunkConfig, keyed
 from .events import canonical_metadata
+from .log import SOURCE
 
 Understand = Callable[[Sequence[tuple[str, str]]], list[Extraction]]
 """(title, text) of passages -> what was read in each, in order."""
-
-SOURCE = "log"
-"""Name of the embedded log among the positions of a manifest."""
 
 
 @dataclass(frozen=True, slots=True)

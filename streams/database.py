@@ -21,8 +21,9 @@ _REMEDY = "Move the file away and start again: what is indexed stays, events not
 class Database:
     """A writing connection behind a lock and a reading one behind another, so readers never wait for an fsync.
 
-    Write-ahead log, synchronous=FULL: COMMIT returns after fsync. Deleted rows are overwritten (secure_delete): what
-    was erased shall be in no file. Every failure of SQLite is raised as StoreError, with path and remedy.
+    Write-ahead log, synchronous=FULL: COMMIT returns after fsync. Deleted rows are overwritten (secure_delete), though
+    the write-ahead log may hold them until SQLite reuses it. Every failure of SQLite is raised as StoreError, with path
+    and remedy.
     """
 
     def __init__(self, path: Path, schema: Sequence[str], *, busy_seconds: float = 10.0) -> None:
@@ -71,16 +72,6 @@ class Database:
         """A number that moves whenever anyone commits, in this process or another: cheap to ask."""
         with self.reading() as connection:
             return int(connection.execute("PRAGMA data_version").fetchone()[0])
-
-    def sweep(self) -> None:
-        """Move everything into the main file and empty the write-ahead log, which still holds what was deleted.
-
-        Raises StoreError when other processes kept reading the old pages for `busy_seconds`.
-        """
-        with self._writing, self._explained():
-            busy, _, _ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if busy:
-            raise StoreError(f"{self.path} is in use, so deleted text is still in its -wal file", hint="Try again")
 
     def close(self) -> None:
         with self._writing, self._reading:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from index.errors import NotFound
+from index.token import Token
 from index.types import DocumentEvent
 
-from .log import Log, encode
+from .log import SOURCE, Log, stored
 
 _COLUMNS = "number, at, source, position, namespace, id, step, reason, attempts, payload, replayed"
 
@@ -101,23 +102,19 @@ class DeadLetters:
         Returns the event's token. Raises NotFound when no letter of that number waits.
         """
         with self._database.transaction() as connection:
-            [position] = self._log.insert(connection, [encode(event)])
+            [position] = self._log.insert(connection, [stored(event)])
             marked = connection.execute(
                 "UPDATE dead_letters SET replayed = ? WHERE number = ? AND replayed IS NULL", (position, number)
             )
             if not marked.rowcount:
                 raise _no_letter(number)
         self._log.announce()
-        return str(position)
+        return str(Token(SOURCE, position))
 
-    def erase(self, namespace: str, id: str | None = None) -> int:
-        """Remove the letters of one document, or of the whole namespace, and their bytes; return how many they were."""
+    def erase(self, namespace: str) -> int:
+        """Forget every letter of a namespace, replayed ones too; return how many they were."""
         with self._database.transaction() as connection:
-            erased = connection.execute(
-                "DELETE FROM dead_letters WHERE namespace = ? AND (id = ? OR ? IS NULL)", (namespace, id, id)
-            ).rowcount
-        self._database.sweep()
-        return erased
+            return connection.execute("DELETE FROM dead_letters WHERE namespace = ?", (namespace,)).rowcount
 
 
 def _no_letter(number: int) -> NotFound:

@@ -10,15 +10,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
 
 from index.errors import InvalidEvent, StoreError
+from index.token import Token
 from index.types import Accepted, DocumentEvent
 
 from .database import Database
+from .events import encode
+
+SOURCE: Final = "log"
+"""Name of this log in tokens and among the positions of a manifest."""
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS head (id INTEGER PRIMARY KEY CHECK (id = 0), position INTEGER, stamp INTEGER)",
@@ -37,12 +41,15 @@ _POLL_SECONDS = 0.05
 """How often `wait` looks for other processes; appends of its own process wake it at once."""
 
 
-def encode(event: DocumentEvent) -> Row:
+def stored(event: DocumentEvent) -> Row:
     """The stored form of an event. Raises InvalidEvent when its metadata cannot be written as JSON."""
     try:
-        return event.namespace, event.id, event.model_dump_json().encode()
-    except PydanticSerializationError as error:
-        raise InvalidEvent(f"document {event.namespace}/{event.id} cannot be written as JSON: {error}") from error
+        return event.namespace, event.id, encode(event)
+    except (TypeError, ValueError) as error:
+        raise InvalidEvent(
+            f"document {event.namespace}/{event.id} cannot be written as JSON: {error}",
+            hint="metadata holds texts, finite numbers, true, false, null, lists and objects",
+        ) from error
 
 
 @dataclass(slots=True)
@@ -57,7 +64,7 @@ class _Call:
 class Log:
     """Events in order of acceptance, in one SQLite file; an `Inbox`. Safe for threads, and for several processes.
 
-    The position counts all events of the log from 1, is never used twice, and is the token of its event. The stamp is
+    The position counts all events of the log from 1 and is never used twice; it is the token of its event. The stamp is
     the time of acceptance in microseconds since 1970, moved up where it would not increase: over restarts, over
     processes, and when the clock is set back.
     """
@@ -81,14 +88,14 @@ class Log:
         if not events:
             return []
         # Encoded before the turn: what one caller sends wrong or large does not hold the others up.
-        call = _Call([encode(event) for event in events])
+        call = _Call([stored(event) for event in events])
         self._waiting.append(call)
         with self._turn:
             if call.positions is None and call.error is None:
                 self._commit_waiting()
         if call.positions is None:
             raise StoreError(f"{len(events)} events were not accepted: {call.error}") from call.error
-        return [str(position) for position in call.positions]
+        return [str(Token(SOURCE, position)) for position in call.positions]
 
     def insert(self, connection: sqlite3.Connection, rows: Iterable[Row]) -> range:
         """Store rows inside a transaction of `database`, return their positions; `announce` when it has committed."""
@@ -127,6 +134,23 @@ class Log:
                 found.append(row)
             rows.close()
         return [self._decode(*row) for row in found]
+
+    def waiting(self, namespace: str, after: int) -> int:
+        """How many events of the namespace follow position `after`; the cost grows with their number, not their size."""
+        with self.database.reading() as connection:
+            found = connection.execute(
+                "SELECT count(*) FROM events WHERE namespace = ? AND position > ?", (namespace, after)
+            )
+            return int(found.fetchone()[0])
+
+    def waiting_since(self, namespace: str, after: int) -> int | None:
+        """Stamp of the namespace's first event after position `after`, None without one; cheap enough for every question."""
+        with self.database.reading() as connection:
+            found = connection.execute(
+                "SELECT stamp FROM events WHERE namespace = ? AND position > ? ORDER BY position LIMIT 1",
+                (namespace, after),
+            ).fetchone()
+            return None if found is None else int(found[0])
 
     def pending(self, after: int = 0) -> dict[str, int]:
         """Last position of every namespace that has events after position `after` of the whole log.
@@ -175,19 +199,12 @@ class Log:
     def trim(self, retention: float = 0.0) -> int:
         """Delete the events at or below their namespace's mark and older than `retention` seconds; return how many."""
         before = self.clock() - round(retention * 1e6)
-        return self._delete(
-            "namespace = ? AND position <= ? AND stamp <= ?",
-            [(namespace, position, before) for namespace, position in self.marks().items()],
-        )
-
-    def erase(self, namespace: str, id: str | None = None) -> int:
-        """Remove the events of one document, or of the whole namespace, and their bytes; return how many they were."""
-        if id is None:
-            erased = self._delete("namespace = ?", [(namespace,)])
-        else:
-            erased = self._delete("namespace = ? AND id = ?", [(namespace, id)])
-        self.database.sweep()
-        return erased
+        marked = [(namespace, position, before) for namespace, position in self.marks().items()]
+        with self.database.transaction() as connection:
+            deleted = connection.executemany(
+                "DELETE FROM events WHERE namespace = ? AND position <= ? AND stamp <= ?", marked
+            )
+            return max(deleted.rowcount, 0)
 
     def close(self) -> None:
         self.database.close()
@@ -217,10 +234,6 @@ class Log:
             call.positions = positions[start : start + len(call.rows)]
             start += len(call.rows)
         self.announce()
-
-    def _delete(self, where: str, values: Sequence[tuple[str | int, ...]]) -> int:
-        with self.database.transaction() as connection:
-            return max(connection.executemany(f"DELETE FROM events WHERE {where}", values).rowcount, 0)
 
     def _decode(self, position: int, stamp: int, payload: bytes) -> Accepted:
         try:

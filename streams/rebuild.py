@@ -17,7 +17,8 @@ from index.manifest import Manifest, Manifests
 from index.tables import open_dataset
 from index.types import Accepted, Document, DocumentEvent
 
-from .apply import SOURCE, apply
+from .apply import apply
+from .log import SOURCE
 from .pipeline import Opened, Pipeline, open_successor
 
 BATCH = 256

@@ -15,7 +15,9 @@ Float64s = NDArray[np.float64]
 UNIT = 10_000
 """Weight of one plain edge: degrees are row sums divided by this."""
 
-_FIRST_PLACES = 2**14
+_FIRST_PLACES = 2**16
+_AHEAD = 64
+"""Rows that are fetched together; more of them would push each other out of the cache."""
 
 
 class _Reached(NamedTuple):
@@ -60,6 +62,21 @@ def _with_room(reached: _Reached, wanted: int) -> _Reached:
 
 
 @compiled
+def _look_ahead(chains: Chains, totals: Int64s, nodes: Int64s) -> int:
+    """Touch where the rows of `nodes` begin and end.
+
+    Each row is a few cache lines somewhere in gigabytes. Asked for together, they come in side by side; asked for when
+    their turn comes, one after the other, which takes a third longer in all. The sum keeps the reads from being removed.
+    """
+    touched = np.int64(0)
+    for v in nodes:
+        if v + 1 < len(chains.ptr) and chains.ptr[v] < chains.ptr[v + 1]:
+            start, stop = chains.ptr[v], chains.ptr[v + 1]
+            touched += chains.col[start] + chains.weight[start] + chains.weight[stop - 1] + totals[v] + chains.head[v]
+    return int(touched)
+
+
+@compiled
 def push(
     chains: Chains,
     totals: Int64s,
@@ -79,6 +96,7 @@ def push(
     frontier = seeds[amounts > epsilon * np.maximum(1.0, totals[seeds] / UNIT)]
 
     pushes, edges = 0, 0
+    sink = np.zeros(1, np.int64)
     while len(frontier) > 0:
         # Take all residuals before any is handed on: what a node hands on may not depend on its turn in the round.
         frontier = frontier[np.argsort(rank[frontier])]
@@ -92,21 +110,28 @@ def push(
 
         queue: list[np.int64] = []
         for k in range(len(frontier)):
+            if k % _AHEAD == 0:
+                sink[0] += _look_ahead(chains, totals, frontier[k : k + _AHEAD])
             v = frontier[k]
             if totals[v] == 0:
                 continue
-            cols, weights = merged(chains, v)
+            if chains.head[v] < 0 and v + 1 < len(chains.ptr):
+                start, stop = chains.ptr[v], chains.ptr[v + 1]
+                cols, weights = chains.col[start:stop], chains.weight[start:stop]
+            else:
+                cols, weights = merged(chains, v)
             edges += len(cols)
             reached = _with_room(reached, size + len(cols))
             share = (1 - gamma) * taken[k] / totals[v]
+            node, residual = reached.node, reached.residual
             for j in range(len(cols)):
-                place = _place(reached.node, cols[j])
-                if reached.node[place] < 0:
-                    reached.node[place] = cols[j]
+                place = _place(node, cols[j])
+                if node[place] < 0:
+                    node[place] = cols[j]
                     size += 1
-                before = reached.residual[place]
+                before = residual[place]
                 after = before + share * weights[j]
-                reached.residual[place] = after
+                residual[place] = after
                 # No bound lies below epsilon: most entries are done without a look at the degree.
                 if after > epsilon and before <= epsilon * max(1.0, totals[cols[j]] / UNIT) < after:
                     queue.append(np.int64(cols[j]))

@@ -1,7 +1,7 @@
 """A process that accepts and indexes documents until somebody kills it.
 
-`python -m tests.system.ingesting FOLDER SEED [CHECKPOINT_SECONDS]` prints `try DOCUMENT REVISION` before and `ack DOCUMENT REVISION` after every event it accepts, and `indexed
-POSITION` now and then.
+`python -m tests.system.ingesting FOLDER SEED [CHECKPOINT_SECONDS]` prints `try DOCUMENT REVISION` before and
+`ack DOCUMENT REVISION` after every event it accepts.
 """
 
 from __future__ import annotations
