@@ -1,23 +1,23 @@
-"""From settings to parts: the log, the embedder and the pipeline that every command and the server are made of."""
+"""From settings to parts: the log, the embedder and the pipeline that every command and the server are made of.
+
+What a part is made of is imported when it is built: a command that only looks at the log does not pay for models and
+tables, and nobody for the client of an endpoint that is not used.
+"""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from index.maintenance import Retention
-from index.models.base import Embedder
-from index.models.hashing import DEFAULT_DIMENSIONS, HashingEmbedder
-from index.models.openai import OpenAIEmbedder
-from streams.chunk import ChunkConfig
-from streams.events import Limits
-from streams.extract.base import Extractor
-from streams.extract.recorded import RecordedExtractor
-from streams.extract.rules import RulesExtractor
-from streams.local import Pace
-from streams.pipeline import Pipeline
+if TYPE_CHECKING:
+    from index.models.base import Embedder
+    from streams.events import Limits
+    from streams.extract.base import Extractor
+    from streams.local import Pace
+    from streams.pipeline import Pipeline
 
-from .settings import Settings
+    from .settings import Settings
 
 
 def log_path(settings: Settings) -> Path:
@@ -26,11 +26,16 @@ def log_path(settings: Settings) -> Path:
 
 def limits(settings: Settings) -> Limits:
     """How large one event may be."""
+    from streams.events import Limits
+
     return Limits(settings.max_document_bytes, settings.max_metadata_bytes)
 
 
 def pace(settings: Settings) -> Pace:
     """How the embedded runner works."""
+    from index.maintenance import Retention
+    from streams.local import Pace
+
     retention = Retention(reach=timedelta(hours=settings.retention_hours))
     return Pace(settings.batch_documents, checkpoint_seconds=settings.checkpoint_seconds, retention=retention)
 
@@ -38,7 +43,11 @@ def pace(settings: Settings) -> Pace:
 def build_embedder(settings: Settings) -> Embedder:
     """The model of passages and questions. Raises ModelError where its endpoint does not answer as it should."""
     if settings.embedder == "hashing":
+        from index.models.hashing import DEFAULT_DIMENSIONS, HashingEmbedder
+
         return HashingEmbedder(settings.embedding_dimensions or DEFAULT_DIMENSIONS)
+    from index.models.openai import OpenAIEmbedder
+
     key = settings.openai_api_key
     return OpenAIEmbedder(
         settings.embedding_model,
@@ -50,6 +59,9 @@ def build_embedder(settings: Settings) -> Embedder:
 
 def build_pipeline(settings: Settings) -> Pipeline:
     """Everything that decides what an index looks like. Raises ModelError as `build_embedder` does."""
+    from streams.chunk import ChunkConfig
+    from streams.pipeline import Pipeline
+
     return Pipeline(
         ChunkConfig(settings.chunker, settings.chunk_least, settings.chunk_most),
         _build_extractor(settings.extractor),
@@ -60,4 +72,10 @@ def build_pipeline(settings: Settings) -> Pipeline:
 
 def _build_extractor(name: str) -> Extractor:
     kind, _, recording = name.partition(":")
-    return RecordedExtractor.load(recording) if kind == "recorded" else RulesExtractor()
+    if kind == "recorded":
+        from streams.extract.recorded import RecordedExtractor
+
+        return RecordedExtractor.load(recording)
+    from streams.extract.rules import RulesExtractor
+
+    return RulesExtractor()

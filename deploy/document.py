@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Iterable, Sequence
 
 from index.metrics import METRICS
-from query.retrieve import DEFAULT_MODE, MODES
+from query.limits import DEFAULT_MODE
+from query.retrieve import MODES
 
 from .cli import commands
 from .exits import Exit

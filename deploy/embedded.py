@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Self
 
@@ -25,10 +26,9 @@ from streams.log import Log
 from .assembly import build_embedder, build_pipeline, limits, log_path, pace
 from .http import HttpServer
 from .lag import Lag
-from .measured import MeasuredEmbedder, count_batch, measured, watch_runner
+from .measured import MeasuredEmbedder, measured, watch_runner
 from .settings import Settings
-
-__all__ = ["Embedded", "build_embedder", "build_pipeline", "serve"]
+from .warm import WarmUp
 
 _log = logging.getLogger("gistream")
 
@@ -54,16 +54,18 @@ class Embedded:
         is taken, ModelError where a model does not answer, StoreError where the log cannot be opened.
         """
         with ExitStack() as stack:
-            home, metrics = Home(self._settings.data), Metrics()
+            home, metrics, warming = Home(self._settings.data), Metrics(), WarmUp()
             readers = Readers(home, metrics)
             metrics.watch("gistream_namespaces_open", readers.__len__, role="reader")
             if self._read_only:
                 parts = self._reading(stack, readers, metrics)
             else:
                 parts = self._writing(stack, readers, metrics)
+            parts = replace(parts, not_ready=partial(_first, parts.not_ready, warming.unfinished))
             self._not_ready = parts.not_ready
             stack.enter_context(readers)
             self.server = stack.enter_context(HttpServer(create_app(parts), self._settings.host, self._settings.port))
+            stack.enter_context(warming)
             self._stack = stack.pop_all()
         return self
 
@@ -84,9 +86,8 @@ class Embedded:
         pipeline = measured(build_pipeline(self._settings), metrics)
         log = stack.enter_context(Log(log_path(self._settings)))
         lag = Lag(log, readers.home)
-        on_batch = partial(count_batch, metrics)
         runner = stack.enter_context(
-            Runner(readers.home, log, pipeline, pace=pace(self._settings), take_over=self._take_over, on_batch=on_batch)
+            Runner(readers.home, log, pipeline, pace=pace(self._settings), take_over=self._take_over, metrics=metrics)
         )
         watch_runner(metrics, runner, lag)
         runner.start()
@@ -136,7 +137,10 @@ def serve(settings: Settings, *, read_only: bool = False, take_over: bool = Fals
         told = None
         while not stop.wait(_LOOK_SECONDS):
             if (trouble := embedded.trouble) != told:
-                _log.error("not ready: %s", trouble)
+                if trouble is None:
+                    _log.info("ready")
+                else:
+                    _log.warning("not ready: %s", trouble)
                 told = trouble
             if not embedded.server.running:
                 raise GistreamError("the HTTP server ended by itself", hint="its log says why")
@@ -162,6 +166,11 @@ def _until_signalled() -> Iterator[threading.Event]:
 
 def _unknown(*_: object) -> None:
     return None
+
+
+def _first(*reasons: Callable[[], str | None]) -> str | None:
+    """What the first of them says that says anything."""
+    return next((said for reason in reasons if (said := reason()) is not None), None)
 
 
 def _stopped(runner: Runner) -> str | None:

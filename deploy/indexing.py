@@ -11,12 +11,13 @@ from typing import Final, Self
 
 from index.errors import WriterBusy
 from index.home import Home
+from index.token import Token
 from index.types import DocumentEvent
-from query.status import newest
-from streams.apply import SOURCE, Applied
+from streams.apply import Applied
 from streams.dead_letters import DeadLetter, DeadLetters
 from streams.local import Runner
 from streams.log import Log
+from streams.position import reached
 
 from .assembly import build_pipeline, pace
 from .settings import Settings
@@ -40,7 +41,7 @@ class Awaited:
     def add(self, events: Sequence[DocumentEvent], tokens: Sequence[str]) -> None:
         """Wait for these too; they come in the order of the log."""
         for event, token in zip(events, tokens, strict=True):
-            position = int(token.rpartition(":")[2])
+            position = Token.parse(token).position
             self._positions.append(position)
             self._waiting.setdefault(event.namespace, array("q")).append(position)
             self.last = token
@@ -58,20 +59,13 @@ class Awaited:
         """How many of them a snapshot reflects by now."""
         seen = 0
         for name, positions in list(self._waiting.items()):
-            visible = bisect_right(positions, self._reached(name))
+            visible = bisect_right(positions, reached(self._home, name))
             if visible < len(positions):
                 seen += visible
             else:
                 self._done += visible
                 del self._waiting[name]
         return self._done + seen
-
-    def _reached(self, name: str) -> int:
-        pointer = self._home.pointer(name)
-        if pointer is None:
-            return 0
-        positions = pointer.positions if pointer.deleted else newest(self._home, name).positions
-        return positions.get(SOURCE, 0)
 
 
 class Indexing:

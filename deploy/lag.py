@@ -7,9 +7,8 @@ from collections.abc import Mapping
 
 from index.errors import GistreamError
 from index.home import Home
-from query.status import newest
-from streams.apply import SOURCE
-from streams.log import Log
+from streams.log import SOURCE, Log
+from streams.position import reached
 
 
 class Lag:
@@ -21,19 +20,23 @@ class Lag:
 
     def staleness(self, namespace: str, positions: Mapping[str, int]) -> float:
         """Age in seconds of the oldest accepted event that a snapshot at `positions` lacks; 0 where it lacks none."""
-        waiting = self._log.read(namespace, positions.get(SOURCE, 0), limit_events=1, limit_bytes=0)
-        return max(0.0, time.time() - waiting[0].stamp / 1e6) if waiting else 0.0
+        return self._age(namespace, positions.get(SOURCE, 0))
 
     def seconds(self) -> float:
         """The largest staleness of all newest snapshots: one namespace that is stuck shows, even if the others flow."""
-        return max((self.staleness(name, self._positions(name)) for name in self._log.pending()), default=0.0)
+        return max((self._age(name, self._reached(name)) for name in self._log.pending()), default=0.0)
 
-    def _positions(self, name: str) -> Mapping[str, int]:
-        pointer = self._home.pointer(name)
-        if pointer is not None and pointer.deleted:
-            return pointer.positions
+    def events(self) -> int:
+        """How many accepted events the newest snapshots of all namespaces lack together."""
+        return sum(self._log.waiting(name, self._reached(name)) for name in self._log.pending())
+
+    def _age(self, namespace: str, position: int) -> float:
+        since = self._log.waiting_since(namespace, position)
+        return 0.0 if since is None else max(0.0, time.time() - since / 1e6)
+
+    def _reached(self, name: str) -> int:
         try:
-            return newest(self._home, name).positions
+            return reached(self._home, name)
         except GistreamError:
-            # Not made yet, or damaged: it shows nothing, and that is what the figure has to tell.
-            return {}
+            # Damaged, or deleted at this moment: it shows nothing, and that is what the figure has to tell.
+            return 0

@@ -1,4 +1,4 @@
-"""What is counted and timed of a running pipeline: its models, its batches, and how far the runner has got."""
+"""What is counted and timed of a running pipeline beside its runner: its models, and how far the runner has got."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from index.metrics import Metrics
 from index.models.base import Embedder
 from index.types import Extraction, Role
-from streams.apply import Applied
 from streams.extract.base import Extractor
 from streams.local import Runner
 from streams.pipeline import Pipeline
@@ -81,18 +80,10 @@ def measured(pipeline: Pipeline, metrics: Metrics) -> Pipeline:
     )
 
 
-def count_batch(metrics: Metrics, namespace: str, applied: Applied) -> None:
-    """Count a batch that was committed."""
-    metrics.count("gistream_commits_total")
-    metrics.count("gistream_events_superseded_total", applied.superseded)
-    metrics.count("gistream_passages_extracted_total", applied.extracted)
-    metrics.count("gistream_passages_reused_total", applied.reused)
-    metrics.observe("gistream_batch_documents", applied.events)
-
-
 def watch_runner(metrics: Metrics, runner: Runner, lag: Lag) -> None:
     """Have the gauges of ingest read from the runner and its log whenever somebody asks for them."""
     metrics.watch("gistream_dead_letters_waiting", runner.letters.count)
+    metrics.watch("gistream_lag_events", lag.events)
     metrics.watch("gistream_lag_seconds", lag.seconds)
     metrics.watch("gistream_namespaces_open", lambda: len(runner.writers()), role="writer")
     metrics.watch("gistream_newest_visible_event_timestamp_seconds", lambda: _newest_visible(runner))

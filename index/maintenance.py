@@ -11,9 +11,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from .graph.segment import SegmentFile, total, write_segment
-from .manifest import Manifest, now
+from .manifest import now
 from .records import TABLES
-from .tables import open_dataset
 from .writer import Writer
 
 FAN = 8
@@ -35,7 +34,7 @@ class Retention:
     """
 
     reach: timedelta = timedelta(hours=24)
-    every: timedelta = timedelta(minutes=10)
+    every: timedelta = timedelta(minutes=1)
 
     def keeps(self, times: Sequence[datetime], moment: datetime) -> list[bool]:
         """Which of the snapshots committed at `times` (ascending) are kept at `moment`."""
@@ -86,32 +85,29 @@ def compact(writer: Writer) -> None:
     writer.replace_segments({})
 
 
-def clean(writer: Writer, retention: Retention, moment: datetime | None = None) -> int:
-    """Remove manifests beyond the retention, and then every file and table version that no manifest left names.
+def clean(writer: Writer, retention: Retention, moment: datetime | None = None, least: int = 1) -> int:
+    """Remove snapshots beyond the retention, and then every file and table version that no snapshot left names.
 
-    Only by explicit list, never by age: a quiet table's version may be old and still needed. Returns how many
-    snapshots went.
+    Only by explicit list, never by age: a quiet table's version may be old and still needed. Returns how many snapshots went;
+    none where there are fewer than `least`.
     """
-    manifests = [writer.manifests.read(number) for number in writer.manifests.numbers()]
-    keeps = retention.keeps([manifest.time for manifest in manifests], moment or now())
-    kept = [manifest for manifest, keep in zip(manifests, keeps, strict=True) if keep]
-    gone = [manifest for manifest, keep in zip(manifests, keeps, strict=True) if not keep]
-    if not gone:
+    history = writer.history()
+    keeps = retention.keeps([held.time for held in history.values()], moment or now())
+    gone = [number for number, keep in zip(history, keeps, strict=True) if not keep]
+    if len(gone) < max(1, least):
         return 0
     # First the manifests: a reader that still finds one must find its files as well.
-    for manifest in gone:
-        writer.manifests.remove(manifest.number)
-    _clean_segments(writer.folder / "segments", kept, writer.manifest)
+    for number in gone:
+        writer.manifests.remove(number)
+    left = list(writer.history().values())
+    _clean_segments(writer.folder / "segments", {name for held in left for name in held.files}, writer.manifest.number)
     for name in TABLES:
-        named = {manifest.tables[name] for manifest in kept}
-        dataset = open_dataset(writer.folder / "tables", name, writer.tables.versions[name])
+        named = {held.tables[name] for held in left}
         unnamed = [
-            v["version"]
-            for v in dataset.versions()
-            if v["version"] not in named and v["version"] < min(named | {dataset.version})
+            v for v in writer.tables.versions_on_disk(name) if v not in named and v < writer.tables.versions[name]
         ]
         if unnamed:
-            dataset.cleanup_old_versions(versions=unnamed, error_if_tagged_old_versions=False)
+            writer.tables.dataset(name).cleanup_old_versions(versions=unnamed, error_if_tagged_old_versions=False)
     return len(gone)
 
 
@@ -133,9 +129,8 @@ def _size_class(file: SegmentFile) -> int:
     return max(0, math.ceil(math.log(file.entries / SMALLEST, FAN))) if file.entries else 0
 
 
-def _clean_segments(folder: Path, kept: Collection[Manifest], newest: Manifest) -> None:
-    named = {file.name for manifest in kept for file in (*manifest.segments, manifest.delta) if file is not None}
+def _clean_segments(folder: Path, named: Collection[str], newest: int) -> None:
     for name in os.listdir(folder):
         # A younger number may belong to a commit that is under way.
-        if name not in named and int(name[:20]) <= newest.number:
+        if name not in named and int(name[:20]) <= newest:
             (folder / name).unlink()

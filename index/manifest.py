@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -52,6 +52,14 @@ class Counts(BaseModel):
     facts: int = 0
 
 
+class Held(NamedTuple):
+    """What one snapshot keeps from being cleaned up."""
+
+    time: datetime
+    tables: Mapping[TableName, int]
+    files: frozenset[str]
+
+
 class Manifest(BaseModel):
     """One snapshot: which version of every table and which segments belong together, and how far the log is in it.
 
@@ -81,6 +89,11 @@ class Manifest(BaseModel):
     """Largest event_time (microseconds) seen so far."""
     counts: Counts = Counts()
     checksum: str = ""
+
+    @property
+    def held(self) -> Held:
+        files = (*self.segments, *([self.delta] if self.delta is not None else []))
+        return Held(self.time, self.tables, frozenset(file.name for file in files))
 
     def sealed(self) -> Manifest:
         return self.model_copy(update={"checksum": self._digest()})

@@ -61,13 +61,13 @@ class Metric(NamedTuple):
 METRICS: Final[Mapping[MetricName, Metric]] = {
     "gistream_events_accepted_total": Metric(
         "events",
-        "Events stored durably and acknowledged, by operation.",
+        "Events that the service stored durably and acknowledged, by operation.",
         "Flat while a feed runs: look for refused requests, and at the feed itself.",
         ("op",),
     ),
     "gistream_events_superseded_total": Metric(
         "events",
-        "Events that changed nothing because the index already held a newer version.",
+        "Events that changed nothing because an equal or newer version of the document had come.",
         "A large share means that a source replays, or that two sources write the same documents.",
     ),
     "gistream_events_dead_lettered_total": Metric(
@@ -78,12 +78,12 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
     ),
     "gistream_passages_extracted_total": Metric(
         "passages",
-        "Passages the extractor had to read.",
-        "Growing as fast as passages are written: nothing is reused; did its settings change? See `gistream settings`.",
+        "Passages that were new or changed, and were read or looked up in what was read before.",
+        "Each costs extract and embed seconds, and calls where a model is paid; compare it with those reused.",
     ),
     "gistream_passages_reused_total": Metric(
         "passages",
-        "Passages whose understanding was already there.",
+        "Passages of changed documents that stayed as they were.",
         "Near zero while documents are edited: the edits rewrite whole documents.",
     ),
     "gistream_passages_degraded_total": Metric(
@@ -98,7 +98,7 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
     ),
     "gistream_commits_total": Metric(
         "commits",
-        "Snapshots committed.",
+        "Batches committed, each a new snapshot.",
         "Flat while gistream_lag_events grows: the writer is stuck; read its log and /health/ready.",
     ),
     "gistream_writers_fenced_total": Metric(
@@ -124,7 +124,7 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
     ),
     "gistream_newest_visible_event_timestamp_seconds": Metric(
         "seconds since 1970",
-        "Time of acceptance of the newest event that a snapshot shows.",
+        "Time of acceptance of the newest event that this process made visible; 0 before the first.",
         "Old while gistream_lag_events is 0: nothing comes in; look at the sources.",
     ),
     "gistream_dead_letters_waiting": Metric(
@@ -150,8 +150,8 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
     ),
     "gistream_commit_seconds": Metric(
         "seconds",
-        "Writing one batch's rows, segment and manifest.",
-        "Growing with the size of the index: maintenance does not keep up; see its seconds.",
+        "One batch from its passages to its manifest: embedding and writing.",
+        "Growing with the size of the index, and embed seconds do not: maintenance does not keep up; see its seconds.",
     ),
     "gistream_embed_seconds": Metric(
         "seconds",
@@ -182,7 +182,7 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
     "gistream_query_seconds": Metric(
         "seconds",
         "One question, from the text to the ranked passages, by mode; waiting for a write is not in it.",
-        "Compare modes; above exact_max vectors the index search decides.",
+        "Compare modes; where all grow together, with the size of the index or with the processor's load, add readers.",
         ("mode",),
     ),
 }
@@ -222,10 +222,6 @@ class Metrics:
     def count(self, name: CounterName, amount: float = 1, **labels: str) -> None:
         counter = self._counters[name]
         (counter.labels(**labels) if labels else counter).inc(amount)
-
-    def set(self, name: GaugeName, value: float, **labels: str) -> None:
-        gauge = self._gauges[name]
-        (gauge.labels(**labels) if labels else gauge).set(value)
 
     def watch(self, name: GaugeName, read: Callable[[], float], **labels: str) -> None:
         """Let `read` give the value whenever metrics are asked for, so that it stays true while nothing else moves."""

@@ -9,7 +9,7 @@ from threading import Lock
 from .errors import NotFound, NotYet, StoreError
 from .graph.segment import Segment, read_segment, total
 from .manifest import Manifest, Manifests
-from .snapshot import Snapshot, advance, empty
+from .snapshot import EdgeWeights, Snapshot, advance, empty
 
 
 class Reader:
@@ -18,9 +18,10 @@ class Reader:
     Any number of threads may use it; they never wait for each other's questions.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, weights: EdgeWeights = EdgeWeights()) -> None:
         self.folder = folder
         self.manifests = Manifests(folder / "manifests")
+        self._weights = weights
         self._lock = Lock()
         self._listed = -1
         self._snapshot: Snapshot = self._load(self.manifests.read(self.manifests.numbers()[-1]))
@@ -55,15 +56,18 @@ class Reader:
         return snapshot
 
     def _newest(self) -> int:
-        """Number of the newest manifest. The folder's time tells whether a listing can have changed."""
-        number = self._snapshot.manifest.number
-        while self.manifests.exists(number + 1):
-            number += 1
+        """Number of the newest manifest.
+
+        Numbers have gaps where snapshots were torn or cleaned away, at any place, so a folder that changed is listed.
+        Its time is coarse: a snapshot that came within the same tick is found by its number.
+        """
         changed = self.manifests.folder.stat().st_mtime_ns
+        number = self._snapshot.manifest.number
         if changed != self._listed:
-            # Numbers have gaps where snapshots were cleaned away or torn.
             number = max([number, *self.manifests.numbers()])
             self._listed = changed
+        while self.manifests.exists(number + 1):
+            number += 1
         return number
 
     def _follow(self, newest: int) -> Snapshot:
@@ -85,4 +89,4 @@ class Reader:
 
     def _load(self, manifest: Manifest) -> Snapshot:
         segments = (read_segment(self.folder / "segments", file) for file in manifest.segments)
-        return advance(empty(self.folder, manifest), manifest, total(segments))
+        return advance(empty(self.folder, manifest, self._weights), manifest, total(segments))

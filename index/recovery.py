@@ -13,10 +13,7 @@ from .errors import StoreError, Torn
 from .graph.segment import Segment, read_segment
 from .manifest import Manifest, Manifests
 from .records import TABLES, TableName
-from .tables import Tables, open_dataset
-
-_LAST_VERSION = 2**64 - 1
-"""Lance names the manifest of version v by 2**64 - 1 - v, so that the newest sorts first."""
+from .tables import Tables, open_dataset, version_files
 
 
 def newest_holding(folder: Path, manifests: Manifests) -> tuple[Manifest, dict[str, Segment]]:
@@ -53,14 +50,13 @@ def open_tables(folder: Path, manifest: Manifest) -> Tables:
 
 def drop_unreadable(folder: Path, table: str) -> None:
     """Take a table that no manifest pins back to its newest version that opens; without any, it starts empty again."""
-    versions = folder / f"{table}.lance" / "_versions"
-    for path in sorted(versions.glob("*.manifest")):
+    for _, path in sorted(version_files(folder, table).items(), reverse=True):
         try:
             lance.dataset(str(folder / f"{table}.lance"))
             return
         except (OSError, ValueError):
             path.unlink()
-            (versions / "latest_version_hint.json").unlink(missing_ok=True)
+            _forget_hint(folder, table)
 
 
 def sync_since(folder: Path, moment: float) -> None:
@@ -109,8 +105,12 @@ def _opens(tables: Tables, name: TableName) -> bool:
 
 def _drop_after(folder: Path, name: TableName, version: int) -> None:
     """Remove the Lance manifests after `version`: nothing committed names them, and the newest is damaged."""
-    versions = folder / f"{name}.lance" / "_versions"
-    for path in versions.glob("*.manifest"):
-        if path.stem.isdigit() and _LAST_VERSION - int(path.stem) > version:
+    for later, path in version_files(folder, name).items():
+        if later > version:
             path.unlink()
-    (versions / "latest_version_hint.json").unlink(missing_ok=True)
+    _forget_hint(folder, name)
+
+
+def _forget_hint(folder: Path, name: str) -> None:
+    """Lance keeps a file that says which version is the newest; it must not name one that is gone."""
+    (folder / f"{name}.lance" / "_versions" / "latest_version_hint.json").unlink(missing_ok=True)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from . import records
+from .aliases import SCALE as ALIAS_SCALE
 from .graph.incidence import Incidence
 from .graph.rows import SparseRows
 from .graph.segment import Relation, Segment
@@ -24,15 +25,26 @@ from .tables import open_dataset, read_rows
 from .types import Document, Entity, Fact, Key, Passage
 from .vectors import VectorTable
 
-MENTION, LINK, ALIAS = 10_000, 20_000, 2
-"""Edge weights of CogitoRAG's graph in 1/10,000: w_mention 1, w_fact 2, and w_alias 2 on similarities that are already
-in 1/10,000.
-"""
+Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeWeights:
+    """Weights of the graph's edges (CogitoRAG 2.1): per mention, per supported fact, and times the similarity of aliases."""
+
+    mention: float = 1.0
+    fact: float = 2.0
+    alias: float = 2.0
+
+    def scaled(self, mentions: Int64s, links: Int64s, aliases: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+        """Weights of entries in 1/10,000, the unit of aliases: integers, so that sums are exact in any order."""
+        pairs = ((mentions, self.mention * ALIAS_SCALE), (links, self.fact * ALIAS_SCALE), (aliases, self.alias))
+        one, other, third = (np.rint(counts * weight).astype(np.int64) for counts, weight in pairs)
+        return one, other, third
+
 
 SMALL_DELTA = 100_000
 """Entries that may always stay outside a view's base."""
-
-Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -45,12 +57,13 @@ class Kinds:
     terms: Numbers
     endpoints: Grown
     ranks: Grown
+    weights: EdgeWeights
     ranked: list[int]
     """Entities and passages whose rank is written: one kind may get its numbers long before the other."""
 
     @classmethod
-    def fresh(cls) -> Kinds:
-        return cls(Numbers(), Numbers(), Numbers(), Numbers(), Grown(2, np.int64), Grown(1, np.uint64), [0, 0])
+    def fresh(cls, weights: EdgeWeights) -> Kinds:
+        return cls(Numbers(), Numbers(), Numbers(), Numbers(), Grown(2, np.int64), Grown(1, np.uint64), weights, [0, 0])
 
 
 @dataclass(frozen=True)
@@ -126,11 +139,11 @@ class Snapshot:
         return {}
 
 
-def empty(folder: Path, manifest: Manifest) -> Snapshot:
+def empty(folder: Path, manifest: Manifest, weights: EdgeWeights) -> Snapshot:
     """The snapshot before the first batch, of the namespace that `manifest` belongs to."""
     d = manifest.fingerprint.dimensions
     none = SparseRows.from_entries([], [], [], 0)
-    kinds = Kinds.fresh()
+    kinds = Kinds.fresh(weights)
     return Snapshot(
         folder, manifest, kinds, VectorTable.empty(d), VectorTable.empty(d), none, np.zeros(0, np.int64), none, none,
         np.zeros((0, 2), np.int64), np.zeros(0, np.uint64), {name: frozenset() for name in TABLES},
@@ -211,9 +224,10 @@ def _edges(delta: Segment, kinds: Kinds) -> tuple[Int64s, Int64s, Int64s]:
     entities, in_passages, mentions = _numbered(delta[Relation.MENTIONS], kinds.entities, kinds.passages)
     low, high, links = _numbered(delta[Relation.LINKS], kinds.entities, kinds.entities)
     one, other, aliases = _numbered(delta[Relation.ALIASES], kinds.entities, kinds.entities)
+    mentioned, linked, alike = kinds.weights.scaled(mentions, links, aliases)
     ends = [2 * entities, 2 * in_passages + 1, 2 * low, 2 * high, 2 * one]
     others = [2 * in_passages + 1, 2 * entities, 2 * high, 2 * low, 2 * other]
-    weights = [MENTION * mentions, MENTION * mentions, LINK * links, LINK * links, ALIAS * aliases]
+    weights = [mentioned, mentioned, linked, linked, alike]
     return np.concatenate(ends), np.concatenate(others), np.concatenate(weights)
 
 

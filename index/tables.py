@@ -21,6 +21,9 @@ KEYS_PER_FILTER = 1_000
 length.
 """
 
+_LAST_VERSION = 2**64 - 1
+"""Lance names the manifest of version v by 2**64 - 1 - v, so that the newest sorts first."""
+
 
 class VersionGap(StoreError):
     """An operation did not make exactly the next version: someone else wrote to the table."""
@@ -82,6 +85,10 @@ class Tables:
         """Rows with these keys, in no particular order."""
         return read_rows(self.dataset(name), keys, columns)
 
+    def versions_on_disk(self, name: TableName) -> list[int]:
+        """Every version that can still be opened, ascending."""
+        return sorted(version_files(self.folder, name))
+
     def dataset(self, name: TableName) -> Any:
         """The table at its current version, for reading and maintenance."""
         return open_dataset(self.folder, name, self.versions[name])
@@ -126,6 +133,12 @@ def _conflicts(name: TableName) -> Iterator[None]:
 def open_dataset(folder: Path, name: TableName, version: int) -> Any:
     """A table at one version; the version never changes under its reader."""
     return lance.dataset(str(folder / f"{name}.lance"), version=version)
+
+
+def version_files(folder: Path, name: str) -> dict[int, Path]:
+    """Lance's manifest file of every version of a table."""
+    paths = (folder / f"{name}.lance" / "_versions").glob("*.manifest")
+    return {_LAST_VERSION - int(path.stem): path for path in paths if path.stem.isdigit()}
 
 
 def key_filter(keys: Sequence[Key]) -> str:

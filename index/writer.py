@@ -14,7 +14,7 @@ from .aliases import Aliases
 from .errors import TablesMoved, WriterFenced
 from .graph.segment import Segment, write_segment
 from .lock import WriterLock
-from .manifest import Fingerprint, Manifest, Manifests, now
+from .manifest import Fingerprint, Held, Manifest, Manifests, now
 from .plan import Changes, Embed, Plan, plan
 from .recovery import newest_holding, open_tables, sync_since
 from .tables import Tables, VersionGap
@@ -50,6 +50,7 @@ class Writer:
         self._embed = embed
         self._aliases: Aliases | None = None
         self._synced = 0.0
+        self._history: dict[int, Held] = {}
 
     @classmethod
     def create(
@@ -123,6 +124,9 @@ class Writer:
         and what the embedder raises; nothing of the batch is visible then.
         """
         try:
+            if self.tables.versions != self.manifest.tables:
+                # A commit that failed left rows behind, which this one would make visible.
+                self.tables.open(self.manifest.tables)
             batch = plan(
                 changes,
                 self.segments.values(),
@@ -165,6 +169,13 @@ class Writer:
         }
         return self.manifest
 
+    def history(self) -> dict[int, Held]:
+        """What each snapshot that stands keeps, by number, ascending; every manifest is read once only."""
+        self._history = {
+            number: self._history.get(number) or self.manifests.read(number).held for number in self.manifests.numbers()
+        }
+        return self._history
+
     def checkpoint(self) -> Mapping[str, int]:
         """Bring everything up to the newest manifest onto the disk; returns the positions that are durable now.
 
@@ -178,9 +189,6 @@ class Writer:
 
     def _write(self, batch: Plan) -> None:
         """Write the rows of a batch on top of exactly the newest manifest."""
-        if self.tables.versions != self.manifest.tables:
-            # A commit that failed left rows behind, which this one would make visible.
-            self.tables.open(self.manifest.tables)
         for attempt in range(ATTEMPTS):
             try:
                 # The tables do not know of one another; side by side they take little longer than the slowest.
@@ -214,6 +222,7 @@ class Writer:
         if not self.manifests.commit(manifest):
             raise self._fenced()
         self.manifest = manifest
+        self._history[manifest.number] = manifest.held
 
     def _check_epoch(self) -> None:
         if self.manifests.exists(self.manifest.number + 1):

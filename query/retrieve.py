@@ -18,6 +18,7 @@ from index.types import Passage, Question, Role
 
 from .explain import explain
 from .explanation import Explanation, Why
+from .limits import DEFAULT_K, DEFAULT_MODE, MAX_K, MAX_QUESTION
 from .modes.base import Mode
 from .modes.bm25 import BM25Mode
 from .modes.cogito import CogitoMode
@@ -30,11 +31,6 @@ MODES: Final[Mapping[str, Mode]] = {
     "bm25": BM25Mode(),
     "hybrid": HybridMode(),
 }
-DEFAULT_MODE: Final = "cogito"
-DEFAULT_K: Final = 10
-MAX_K: Final = 200
-MAX_QUESTION: Final = 20_000
-"""Characters; longer texts are documents, and their place is in the index."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

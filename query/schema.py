@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from index.types import Text
 
-from .retrieve import DEFAULT_K, DEFAULT_MODE
+from .limits import DEFAULT_K, DEFAULT_MODE
 
 
 class AsOf(BaseModel):

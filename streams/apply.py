@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from index.clock import to_microseconds
@@ -30,6 +31,8 @@ class Applied:
     """Passages that were read by the extractor, or looked up in what it said before."""
     reused: int
     """Passages of changed documents that stayed as they were."""
+    commit_seconds: float = field(default=0.0, compare=False)
+    """What the writer took, embedding included; of the machine and not of the batch, so not compared."""
 
 
 @dataclass(slots=True)
@@ -47,7 +50,9 @@ class _Draft:
     reused: int = 0
 
 
-def apply(writer: Writer, namespace: str, batch: Sequence[Accepted], chunker: ChunkConfig, understand: Understand) -> Applied:
+def apply(
+    writer: Writer, namespace: str, batch: Sequence[Accepted], chunker: ChunkConfig, understand: Understand
+) -> Applied:
     """Commit a batch of one namespace: its events in the order of the log, all of them or none.
 
     Raises what the writer and `understand` raise; nothing is visible then, and the batch can be applied again.
@@ -59,18 +64,25 @@ def apply(writer: Writer, namespace: str, batch: Sequence[Accepted], chunker: Ch
         _change(draft, namespace, accepted, current.get(accepted.event.id), chunker)
     rows = writer.passages([*draft.gone, *(key for key, _ in draft.kept)])
     extractions = understand([(passage.title, passage.text) for passage in draft.fresh])
-    added = [replace(passage, extraction=extraction) for passage, extraction in zip(draft.fresh, extractions, strict=True)]
+    added = [
+        replace(passage, extraction=extraction) for passage, extraction in zip(draft.fresh, extractions, strict=True)
+    ]
     moved = [_under(document, rows[key]) for key, document in draft.kept]
+    started = time.perf_counter()
     writer.commit(
         Changes(draft.documents, draft.replaced, list(rows.values()), [*added, *moved]),
         {SOURCE: batch[-1].position},
         max(accepted.stamp for accepted in batch),
     )
-    return Applied(len(batch), len(batch) - len(winners), len(added), draft.reused + len(moved))
+    commit_seconds = time.perf_counter() - started
+    superseded, reused = len(batch) - len(winners), draft.reused + len(moved)
+    return Applied(len(batch), superseded, len(added), reused, commit_seconds)
 
 
-def wins_by(version: int, deleted: bool, title: str, text: str, metadata: str, event_time: int | None) -> tuple[int, bool, bytes]:
-    """The order of one document's versions: the greater version; a delete before an upsert; the greater content hash."""
+def wins_by(
+    version: int, deleted: bool, title: str, text: str, metadata: str, event_time: int | None
+) -> tuple[int, bool, bytes]:
+    """The order of one document's versions: greater version; a delete before an upsert; greater content hash."""
     content = repr((title, text, metadata, event_time)).encode()
     return version, deleted, blake2b(content, digest_size=16).digest()
 
@@ -78,7 +90,8 @@ def wins_by(version: int, deleted: bool, title: str, text: str, metadata: str, e
 def _winners(batch: Iterable[Accepted], current: dict[str, Document]) -> list[Accepted]:
     """The events that beat their document's row and every other event of the batch, in order of the log."""
     best = {
-        id: wins_by(row.version, row.deleted, row.title, row.text, row.metadata, row.event_time) for id, row in current.items()
+        id: wins_by(row.version, row.deleted, row.title, row.text, row.metadata, row.event_time)
+        for id, row in current.items()
     }
     winners: dict[str, Accepted] = {}
     for accepted in batch:
@@ -100,7 +113,11 @@ def _change(draft: _Draft, namespace: str, accepted: Accepted, old: Document | N
         draft.replaced.append(old)
         before = set(old.passages)
     draft.gone.extend(before.difference(new.passages))
-    same_row = old is not None and (old.title, old.metadata, old.event_time) == (new.title, new.metadata, new.event_time)
+    same_row = old is not None and (old.title, old.metadata, old.event_time) == (
+        new.title,
+        new.metadata,
+        new.event_time,
+    )
     for key, text in pieces:
         if key in before and same_row:
             draft.reused += 1
@@ -119,7 +136,17 @@ def _row(accepted: Accepted, passages: tuple[Key, ...]) -> Document:
     if event.op == "delete":
         return Document(event.id, version, True, "", "", "{}", None, accepted.stamp, ())
     moment = None if event.event_time is None else to_microseconds(event.event_time)
-    return Document(event.id, version, False, event.title, event.text, canonical_metadata(event.metadata), moment, accepted.stamp, passages)
+    return Document(
+        event.id,
+        version,
+        False,
+        event.title,
+        event.text,
+        canonical_metadata(event.metadata),
+        moment,
+        accepted.stamp,
+        passages,
+    )
 
 
 def _under(document: Document, passage: Passage) -> Passage:

@@ -8,21 +8,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from index import maintenance
-from index.errors import GistreamError, StoreError, Torn, WriterError
+from index.errors import GistreamError, StoreError, Torn, WriterError, WriterFenced
 from index.home import Home
 from index.lock import WriterLock
 from index.maintenance import Retention
-from index.manifest import Manifests
+from index.metrics import Metrics
 from index.plan import Changes
 from index.types import Accepted
 from index.writer import Writer
 
-from .apply import SOURCE, Applied, apply
+from .apply import Applied, apply
 from .dead_letters import DeadLetters
 from .events import encode
-from .log import Log
-from .pipeline import Opened, Pipeline, open_namespace
+from .lane import Lane
+from .log import SOURCE, Log
+from .pipeline import Pipeline, open_namespace
+from .position import reached
 
 PAUSES = (0.2, 1.0, 5.0, 20.0)
 """Seconds before a batch is tried again while a model is unavailable; the last one repeats."""
@@ -39,28 +40,12 @@ class Pace:
     retention: Retention = Retention()
 
 
-@dataclass(slots=True)
-class _Lane:
-    """One namespace under way."""
-
-    opened: Opened
-    commits: int = 0
-    """Since the last compaction, like `passages`."""
-    passages: int = 0
-    durable: int = 0
-    failures: int = 0
-    not_before: float = 0.0
-
-    @property
-    def position(self) -> int:
-        return self.opened.writer.manifest.positions.get(SOURCE, 0)
-
-
 class Runner:
     """Applies the log of one data folder; a lock keeps it the only one.
 
-    Namespaces take turns, one batch each, so that a busy one does not starve the others. Use it from one thread: either `drain` it, or
-    `start` its own. A batch is committed before its position moves, so a killed runner goes on where the manifest says.
+    Namespaces take turns, one batch each, so that a busy one does not starve the others. Use it from one thread:
+    either `drain` it, or `start` its own. A batch is committed before its position moves, so a killed runner goes on
+    where the manifest says.
     """
 
     def __init__(
@@ -72,8 +57,12 @@ class Runner:
         pace: Pace = Pace(),
         take_over: bool = False,
         on_batch: Callable[[str, Applied], None] = lambda namespace, applied: None,
+        metrics: Metrics | None = None,
     ) -> None:
-        """Raises WriterBusy where another process already runs this folder, unless `take_over`."""
+        """Raises WriterBusy where another process already runs this folder, unless `take_over`.
+
+        `on_batch` is told of every batch that was committed, for progress; what is measured goes to `metrics`.
+        """
         home.data.mkdir(parents=True, exist_ok=True)
         self._lock = WriterLock(home.data / "runner.lock")
         self._lock.acquire(take_over=take_over)
@@ -86,7 +75,8 @@ class Runner:
         self._pace = pace
         self._take_over = take_over
         self._on_batch = on_batch
-        self._lanes: dict[str, _Lane] = {}
+        self._metrics = Metrics() if metrics is None else metrics
+        self._lanes: dict[str, Lane] = {}
         self._last: dict[str, int] = {}
         self._seen = 0
         self._checkpoint_at = time.monotonic() + pace.checkpoint_seconds
@@ -129,11 +119,15 @@ class Runner:
         """Apply one batch of every namespace that has events waiting; False if none had."""
         self._look()
         due = [name for name in self._last if self._is_due(name)]
-        for name in due:
-            if self._stopping.is_set():
-                break
-            self._turn(name)
-        self._housekeeping()
+        try:
+            for name in due:
+                if self._stopping.is_set():
+                    break
+                self._turn(name)
+            self._housekeeping()
+        except WriterFenced:
+            self._metrics.count("gistream_writers_fenced_total")
+            raise
         return bool(due)
 
     def writers(self) -> list[Writer]:
@@ -142,13 +136,13 @@ class Runner:
 
     def checkpoint(self) -> None:
         """Make every commit durable, then let the log forget the events that are in them."""
-        moved = False
-        for name, lane in self._lanes.items():
-            if lane.position > lane.durable:
-                lane.durable = lane.opened.writer.checkpoint().get(SOURCE, 0)
+        moved = {name: lane for name, lane in self._lanes.items() if lane.position > lane.durable}
+        if not moved:
+            return
+        with self._metrics.timed("gistream_checkpoint_seconds"):
+            for name, lane in moved.items():
+                lane.checkpoint()
                 self.log.set_mark(name, lane.durable)
-                moved = True
-        if moved:
             self.log.trim()
 
     def _run(self) -> None:
@@ -170,7 +164,7 @@ class Runner:
         lane = self._lanes.get(name)
         if lane is None:
             try:
-                return self._last[name] > self._position_on_disk(name)
+                return self._last[name] > reached(self.home, name)
             except Torn:
                 # Opening it for writing goes back to what holds, and tells what does not.
                 return True
@@ -179,19 +173,10 @@ class Runner:
     def _behind(self, last: int) -> bool:
         return any(min(self._last[name], last) > lane.position for name, lane in self._lanes.items())
 
-    def _position_on_disk(self, name: str) -> int:
-        pointer = self.home.pointer(name)
-        if pointer is None:
-            return 0
-        if pointer.deleted:
-            return pointer.positions.get(SOURCE, 0)
-        manifests = Manifests(self.home.incarnation(name) / "manifests")
-        numbers = manifests.numbers()
-        return manifests.read(numbers[-1]).positions.get(SOURCE, 0) if numbers else 0
-
     def _turn(self, name: str) -> None:
         if name not in self._lanes:
-            self._lanes[name] = _Lane(open_namespace(self.home, name, self._pipeline, take_over=self._take_over))
+            opened = open_namespace(self.home, name, self._pipeline, take_over=self._take_over)
+            self._lanes[name] = Lane(opened, self._metrics)
         lane = self._lanes[name]
         batch = self.log.read(name, lane.position, self._pace.batch_events, self._pace.batch_bytes)
         if not batch:
@@ -207,11 +192,10 @@ class Runner:
             lane.not_before = time.monotonic() + PAUSES[min(lane.failures, len(PAUSES) - 1)]
             lane.failures += 1
 
-    def _apply(self, name: str, lane: _Lane, batch: Sequence[Accepted]) -> None:
-        """Commit a batch; where it cannot be, commit its halves, and a single event that cannot be goes to the dead letters."""
-        writer = lane.opened.writer
+    def _apply(self, name: str, lane: Lane, batch: Sequence[Accepted]) -> None:
+        """Commit a batch; where it cannot be, commit its halves; a single event that cannot be is refused."""
         try:
-            applied = apply(writer, name, batch, self._pipeline.chunker, lane.opened.understand)
+            applied = apply(lane.opened.writer, name, batch, self._pipeline.chunker, lane.opened.understand)
         except (WriterError, StoreError):
             raise
         except Exception as error:
@@ -222,35 +206,48 @@ class Runner:
                 self._apply(name, lane, batch[:middle])
                 self._apply(name, lane, batch[middle:])
                 return
-            [accepted] = batch
-            self.letters.put(
-                SOURCE,
-                "apply",
-                f"{type(error).__name__}: {error}",
-                encode(accepted.event),
-                position=accepted.position,
-                namespace=name,
-                id=accepted.event.id,
-            )
-            writer.commit(Changes(), {SOURCE: accepted.position}, accepted.stamp)
+            self._refuse(name, lane, batch[0], error)
             return
-        lane.commits += 1
-        lane.passages += applied.extracted
+        lane.grew(applied)
+        self._count(batch, applied)
         self._on_batch(name, applied)
+
+    def _refuse(self, name: str, lane: Lane, accepted: Accepted, error: Exception) -> None:
+        """Put an event that cannot be indexed among the dead letters, and go on behind it."""
+        self.letters.put(
+            SOURCE,
+            "apply",
+            f"{type(error).__name__}: {error}",
+            encode(accepted.event),
+            position=accepted.position,
+            namespace=name,
+            id=accepted.event.id,
+        )
+        lane.opened.writer.commit(Changes(), {SOURCE: accepted.position}, accepted.stamp)
+        self._metrics.count("gistream_events_dead_lettered_total", step="apply")
+        self._metrics.count("gistream_commits_total")
+
+    def _count(self, batch: Sequence[Accepted], applied: Applied) -> None:
+        metrics, moment = self._metrics, self.log.clock()
+        metrics.count("gistream_commits_total")
+        metrics.count("gistream_events_superseded_total", applied.superseded)
+        metrics.count("gistream_passages_extracted_total", applied.extracted)
+        metrics.count("gistream_passages_reused_total", applied.reused)
+        metrics.observe("gistream_batch_documents", applied.events)
+        metrics.observe("gistream_commit_seconds", applied.commit_seconds)
+        for accepted in batch:
+            # A clock that was set back has stamps in its future.
+            metrics.observe("gistream_freshness_seconds", max(0, moment - accepted.stamp) / 1e6)
 
     def _housekeeping(self) -> None:
         """What keeps commits and reads cheap, and the log short; every part only when it is due."""
         now = time.monotonic()
         for lane in self._lanes.values():
-            while maintenance.merge(lane.opened.writer):
-                pass
-            if lane.commits >= maintenance.COMPACT_AFTER or lane.passages >= maintenance.COMPACT_AFTER_PASSAGES:
-                maintenance.compact(lane.opened.writer)
-                lane.commits = lane.passages = 0
+            lane.tidy()
         if now >= self._checkpoint_at:
             self.checkpoint()
             self._checkpoint_at = time.monotonic() + self._pace.checkpoint_seconds
         if now >= self._clean_at:
             for lane in self._lanes.values():
-                maintenance.clean(lane.opened.writer, self._pace.retention)
+                lane.clean(self._pace.retention)
             self._clean_at = time.monotonic() + self._pace.clean_seconds

@@ -136,7 +136,7 @@ class Log:
         return [self._decode(*row) for row in found]
 
     def waiting(self, namespace: str, after: int) -> int:
-        """How many events of the namespace follow position `after`; the cost grows with their number, not their size."""
+        """How many events of the namespace follow position `after`; costs grow with their number, not their size."""
         with self.database.reading() as connection:
             found = connection.execute(
                 "SELECT count(*) FROM events WHERE namespace = ? AND position > ?", (namespace, after)
@@ -144,7 +144,7 @@ class Log:
             return int(found.fetchone()[0])
 
     def waiting_since(self, namespace: str, after: int) -> int | None:
-        """Stamp of the namespace's first event after position `after`, None without one; cheap enough for every question."""
+        """Stamp of the namespace's first event after position `after`, None without one; cheap at any backlog."""
         with self.database.reading() as connection:
             found = connection.execute(
                 "SELECT stamp FROM events WHERE namespace = ? AND position > ? ORDER BY position LIMIT 1",

@@ -12,7 +12,7 @@ from index.models.base import Embedder
 from index.models.hashing import HashingEmbedder
 from index.plan import Changes
 from index.reader import Reader
-from index.snapshot import Snapshot
+from index.snapshot import EdgeWeights, Snapshot
 from index.types import Document, Extraction, Passage, Triple
 from index.writer import Writer
 
@@ -48,6 +48,7 @@ class SmallIndex:
         *,
         alias_threshold: float | None = None,
         alias_same_digits: bool = True,
+        weights: EdgeWeights = EdgeWeights(),
     ) -> None:
         self.embedder = HashingEmbedder(64) if embedder is None else embedder
         made = Fingerprint(
@@ -60,7 +61,7 @@ class SmallIndex:
         )
         self.folder = folder
         self._writer = Writer.create(folder, made, self.embedder.embed)
-        self._reader = Reader(folder)
+        self._reader = Reader(folder, weights)
         self._documents: dict[str, Document] = {}
         self.passages: dict[str, Passage] = {}
         """What must be in the index now, by document."""

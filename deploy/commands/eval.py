@@ -46,8 +46,9 @@ def eval(
     Example: gistream eval --kit ./musique --mode cogito --mode dense
     """
     from index.errors import BadRequest
+    from query.limits import DEFAULT_MODE
     from query.modes.cogito import PAPER
-    from query.retrieve import DEFAULT_MODE, MODES
+    from query.retrieve import MODES
     from streams.chunk import WHOLE
     from streams.pipeline import Pipeline
 

@@ -42,7 +42,8 @@ def search(
     from index.home import Home
     from index.reader import Reader
     from index.token import Token
-    from query.retrieve import DEFAULT_K, DEFAULT_MODE, retrieve
+    from query.limits import DEFAULT_K, DEFAULT_MODE
+    from query.retrieve import retrieve
 
     from ..assembly import build_embedder
 

@@ -15,9 +15,10 @@ from index.compare import Difference, State, differences, newest_state
 from index.home import Home
 from index.models.hashing import HashingEmbedder
 from index.reader import Reader
+from index.token import Token
 from index.types import DocumentEvent
 from query.retrieve import MODES, Answer, retrieve
-from streams.apply import SOURCE, Applied
+from streams.apply import Applied
 from streams.chunk import CONTENT
 from streams.extract.rules import RulesExtractor
 from streams.local import Runner
@@ -137,7 +138,7 @@ class Demo:
             time.sleep(0.01)
         if self.runner.error is not None:
             raise self.runner.error
-        self.reader.wait_for(SOURCE, int(token), TIMEOUT)
+        self.reader.wait_for(*Token.parse(token), TIMEOUT)
 
     def _retrieve(self, question: str, mode: str = "cogito") -> Answer:
         return retrieve(self.reader.refresh(), self.pipeline.embedder, question, mode=mode, k=10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -80,11 +81,13 @@ def test_of_two_who_point_at_the_same_moment_one_is_told(home: Home, monkeypatch
     both_numbered = threading.Barrier(2)
     failed: list[StoreError] = []
 
-    def link_together(source: Path, target: Path, link: object = Path.hardlink_to) -> None:
-        both_numbered.wait(timeout=10)
-        target.hardlink_to(source)
+    link = os.link
 
-    monkeypatch.setattr("index.home.os.link", link_together)
+    def link_together(source: Path, target: Path) -> None:
+        both_numbered.wait(timeout=10)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", link_together)
 
     def point(folder: Path) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -9,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from index.metrics import METRICS, CounterName, GaugeName, HistogramName, Metrics
 
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = [name for kind in (CounterName, GaugeName, HistogramName) for name in get_args(kind)]
 
 
@@ -41,17 +43,25 @@ def test_every_metric_is_registered_under_its_name_and_documented(name: str) -> 
     assert "namespace" not in metric.labels
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_metric_has_its_place_in_the_code(name: str) -> None:
+    texts = (
+        path.read_text()
+        for component in ("index", "streams", "query", "deploy")
+        for path in (ROOT / component).rglob("*.py")
+    )
+    assert sum(f'"{name}"' in text for text in texts) > 1, "beside its definition, nothing sets it"
+
+
 def test_what_is_counted_is_rendered() -> None:
     metrics = Metrics()
     metrics.count("gistream_commits_total")
     metrics.count("gistream_commits_total", 2)
     metrics.count("gistream_queries_total", mode="fused", outcome="ok")
-    metrics.set("gistream_namespaces_open", 4, role="reader")
     metrics.observe("gistream_batch_documents", 100)
     seen = samples(metrics)
     assert seen["gistream_commits_total", ""] == 3
     assert seen["gistream_queries_total", "mode=fused,outcome=ok"] == 1
-    assert seen["gistream_namespaces_open", "role=reader"] == 4
     assert seen["gistream_batch_documents_bucket", "le=64.0"] == 0
     assert seen["gistream_batch_documents_bucket", "le=128.0"] == 1
 
@@ -60,7 +70,9 @@ def test_a_watched_gauge_is_read_when_asked() -> None:
     metrics = Metrics()
     lag = [7.0]
     metrics.watch("gistream_lag_events", lambda: lag[0])
+    metrics.watch("gistream_namespaces_open", lambda: 4, role="reader")
     assert samples(metrics)["gistream_lag_events", ""] == 7
+    assert samples(metrics)["gistream_namespaces_open", "role=reader"] == 4
     lag[0] = 8
     assert samples(metrics)["gistream_lag_events", ""] == 8
 

@@ -144,5 +144,6 @@ def test_other_errors_of_the_store_are_not_mistaken_for_a_race(tables: Tables) -
 
 def test_keys_are_written_as_the_store_reads_them(tmp_path: Path) -> None:
     wanted, other = b"\0'\xff" + bytes(13), bytes(16)
-    dataset = lance.write_dataset(pa.table({"key": pa.array([wanted, other], pa.binary(16))}), str(tmp_path / "t.lance"))
+    table = pa.table({"key": pa.array([wanted, other], pa.binary(16))})
+    dataset = lance.write_dataset(table, str(tmp_path / "t.lance"))
     assert dataset.to_table(filter=key_filter([wanted]))["key"].to_pylist() == [wanted]

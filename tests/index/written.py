@@ -36,12 +36,11 @@ Facts = Sequence[tuple[str, str, str]]
 
 
 class Written:
-    """Puts and deletes documents; what `facts` names must be in the index after every commit."""
+    """Puts and deletes documents; `documents` and `passages` are what must be in the index then, by document."""
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
-        self.documents: dict[str, Document] = {}
-        self.passages: dict[str, Passage] = {}
+        self._at: dict[int, tuple[dict[str, Document], dict[str, Passage]]] = {0: ({}, {})}
 
     @classmethod
     def create(cls, folder: Path, embed: Embed = EMBEDDER.embed, made: Fingerprint = MADE) -> Self:
@@ -55,6 +54,14 @@ class Written:
     @property
     def position(self) -> int:
         return self.writer.manifest.positions.get("log", 0)
+
+    @property
+    def documents(self) -> dict[str, Document]:
+        return self._at[self.position][0]
+
+    @property
+    def passages(self) -> dict[str, Passage]:
+        return self._at[self.position][1]
 
     def changes(self, put: Mapping[str, Facts], gone: Sequence[str] = ()) -> Changes:
         stamp = self.position + 1
@@ -77,15 +84,13 @@ class Written:
     def commit(self, put: Mapping[str, Facts], gone: Sequence[str] = ()) -> Manifest:
         changes = self.changes(put, gone)
         stamp = self.position + 1
-        manifest = self.writer.commit(changes, {"log": stamp}, stamp)
-        for row in changes.documents:
-            self.documents[row.id] = row
-            self.passages.pop(row.id, None)
-        self.passages |= {passage.document: passage for passage in changes.added}
-        return manifest
+        documents = self.documents | {row.id: row for row in changes.documents}
+        kept = {id: passage for id, passage in self.passages.items() if id not in put and id not in gone}
+        self._at[stamp] = documents, kept | {passage.document: passage for passage in changes.added}
+        return self.writer.commit(changes, {"log": stamp}, stamp)
 
     def reopen(self, embed: Embed = EMBEDDER.embed) -> None:
-        """Another writer of the same namespace, as after a crash: the former one is not closed."""
+        """Another writer, as after a crash: the former one is not closed, and its last commits may be lost."""
         self.writer = Writer.open(self.folder, self.writer.manifest.fingerprint, embed, take_over=True)
 
     def check(self, other: Callable[[], Path]) -> None:

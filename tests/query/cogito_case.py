@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from index.errors import BadRequest
 from index.graph.segment import Relation, read_segment, total
 from index.models.recorded import RecordedEmbedder, Recording
-from index.snapshot import Snapshot
+from index.snapshot import EdgeWeights, Snapshot
 from index.types import Passage, Question
 from query.modes.cogito import CogitoMode, Reading
 from query.modes.walk import Walk
@@ -39,7 +39,7 @@ DEFAULTS: Mapping[str, Any] = {
     "alias_same_digits": True,
     "mention_nodes": False,
 }
-FIXED = ("fact_weight", "mention_weight", "alias_weight", "mention_nodes")
+FIXED = ("mention_nodes",)
 """What the index does not let one choose."""
 
 
@@ -54,7 +54,11 @@ def run(case: Mapping[str, Any]) -> dict[str, Any]:
     with (
         tempfile.TemporaryDirectory() as folder,
         SmallIndex(
-            Path(folder), _embedder(case), alias_threshold=threshold, alias_same_digits=params["alias_same_digits"]
+            Path(folder),
+            _embedder(case),
+            alias_threshold=threshold,
+            alias_same_digits=params["alias_same_digits"],
+            weights=EdgeWeights(params["mention_weight"], params["fact_weight"], params["alias_weight"]),
         ) as index,
     ):
         result = _Stages(index.change([_passage(row) for row in case["passages"]]), params, case["query"]).all()

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from index.errors import BadRequest, ModelUnavailable, WrongFingerprint
 from index.models.hashing import HashingEmbedder
 from index.types import Role
-from query.retrieve import MAX_QUESTION, retrieve
+from query.limits import MAX_QUESTION
+from query.retrieve import retrieve
 from tests.support_index import SmallIndex, a_passage
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from index.errors import InvalidEvent, NotFound, StoreError
 from index.types import Accepted, DocumentEvent
 from streams.dead_letters import DeadLetters
+from streams.events import encode
 from streams.log import Log
 
 from ..support import wait_until
@@ -51,7 +53,6 @@ STEP = st.one_of(
     st.tuples(st.just("append"), BATCH),
     st.tuples(st.just("mark"), st.tuples(st.sampled_from(NAMESPACES), st.integers(0, 30))),
     st.tuples(st.just("trim"), st.integers(0, 20)),
-    st.tuples(st.just("erase"), st.tuples(st.sampled_from(NAMESPACES), st.none() | st.integers(0, 60))),
     st.tuples(st.just("reopen"), st.just(None)),
 )
 
@@ -77,7 +78,7 @@ def test_it_equals_a_naive_list(
             case "append", list(rows):
                 events = [event(f"d{number}", namespace, version=version) for namespace, number, version in rows]
                 tokens = log.append(events)
-                assert tokens == [str(position + place) for place in range(1, len(events) + 1)]
+                assert tokens == [f"log:{position + place}" for place in range(1, len(events) + 1)]
                 for one in events:
                     position, stamp = position + 1, max(stamp + 1, seconds[-1] * 1_000_000)
                     kept.append((position, stamp, one))
@@ -90,11 +91,6 @@ def test_it_equals_a_naive_list(
                 rest = [row for row in kept if row[0] > marks.get(row[2].namespace, 0) or row[1] > before]
                 assert trimmed == len(kept) - len(rest)
                 kept = rest
-            case "erase", (str(namespace), number):
-                log.erase(namespace, None if number is None else f"d{number}")
-                kept = [
-                    r for r in kept if r[2].namespace != namespace or (number is not None and r[2].id != f"d{number}")
-                ]
             case _:
                 log.close()
                 log = Log(path, clock=clock)
@@ -103,6 +99,10 @@ def test_it_equals_a_naive_list(
     for after in (0, position // 2):
         assert log.pending(after) == {row[2].namespace: row[0] for row in kept if row[0] > after}
     for namespace in NAMESPACES:
+        for after in (0, position // 2):
+            late = [row for row in kept if row[2].namespace == namespace and row[0] > after]
+            assert log.waiting(namespace, after) == len(late)
+            assert log.waiting_since(namespace, after) == (late[0][1] if late else None)
         expected = [
             Accepted(at, when, one if one.version is not None else one.model_copy(update={"version": when}))
             for at, when, one in kept
@@ -112,8 +112,9 @@ def test_it_equals_a_naive_list(
         read: list[Accepted] = []
         while page := log.read(namespace, after := read[-1].position if read else 0, some, size):
             assert page[0].position > after
-            payloads = [len(item.event.model_dump_json()) for item in page]
-            assert len(page) <= some and (len(page) == 1 or sum(payloads) <= size + 20 * len(page))
+            payloads = [len(encode(item.event)) for item in page]
+            # A version that the log gave to an event is no part of its payload.
+            assert len(page) <= some and (len(page) == 1 or sum(payloads) <= size + 28 * len(page))
             read += page
         assert read == expected
     log.close()
@@ -180,12 +181,12 @@ def test_what_was_acknowledged_survives_sigkill(tmp_path: Path, acknowledged: in
         lines += [line for line in child.stdout if line.endswith("\n")]
     with Log(path) as log:
         stored = everything(log)
-        found = {str(item.position): item.event.id for item in stored}
+        found = {f"log:{item.position}": item.event.id for item in stored}
         for token, id in map(str.split, lines):
             assert found.get(token) == id
         assert in_order(stored)
         [token] = log.append([event("after")])
-        assert int(token) == stored[-1].position + 1
+        assert token == f"log:{stored[-1].position + 1}"
 
 
 def test_processes_share_one_log(tmp_path: Path) -> None:
@@ -228,7 +229,7 @@ def test_concurrent_appends_share_a_commit(log: Log) -> None:
     calls = [partial(log.append, [event(f"d{number}"), event(f"e{number}")]) for number in range(20)]
     tokens = together(calls, log)
     assert commits.count("COMMIT") == 3  # of the block itself, of the first caller, of all others
-    found = {str(item.position): item.event.id for item in everything(log)}
+    found = {f"log:{item.position}": item.event.id for item in everything(log)}
     assert [[found[token] for token in pair] for pair in tokens] == [[f"d{n}", f"e{n}"] for n in range(20)]  # type: ignore[attr-defined]
 
 
@@ -246,9 +247,10 @@ def test_a_full_disk_acknowledges_nothing(log: Log) -> None:
 
 
 def test_what_is_no_json_is_refused_before_it_costs_others(log: Log) -> None:
-    with pytest.raises(InvalidEvent, match="ada/odd"):
-        log.append([event("fine"), event("odd", metadata={"set": object()})])
-    assert log.append([event("next")]) == ["1"]
+    for value in (object(), float("nan"), "\ud800"):
+        with pytest.raises(InvalidEvent, match="ada/odd"):
+            log.append([event("fine"), event("odd", metadata={"key": value})])
+    assert log.append([event("next")]) == ["log:1"]
 
 
 def test_a_lock_held_too_long_is_an_error_and_stores_nothing(tmp_path: Path) -> None:
@@ -260,7 +262,7 @@ def test_a_lock_held_too_long_is_an_error_and_stores_nothing(tmp_path: Path) -> 
             log.append([event("a")])
         other.execute("ROLLBACK")
         other.close()
-        assert log.append([event("b")]) == ["1"]
+        assert log.append([event("b")]) == ["log:1"]
         assert ids(everything(log)) == ["b"]
 
 
@@ -304,23 +306,23 @@ def test_wait_wakes_for_this_process_and_for_others(log: Log, tmp_path: Path) ->
     assert woken == [2, 4]
 
 
-def test_erased_bytes_are_in_no_file(log: Log, tmp_path: Path) -> None:
-    def on_disk(canary: bytes) -> bool:
-        return any(canary in path.read_bytes() for path in tmp_path.iterdir())
+def test_every_event_comes_back_as_it_was_sent(log: Log) -> None:
+    sent = [
+        event("plain", version=0),
+        DocumentEvent(op="delete", namespace="ada", id="gone", version=2**63 - 1),
+        event("ключ", version=7, title="\x00 “title”", metadata={"a": [None, True, 1e308, -(2**63)], "": {"ü": ""}}),
+        event("old", version=1, event_time=datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC)),
+    ]
+    log.append(sent)
+    assert [item.event for item in everything(log)] == sent
 
+
+def test_the_letters_of_one_namespace_are_forgotten(log: Log) -> None:
     letters = DeadLetters(log)
-    log.append([event("d1", text="first-canary" * 400), event("d2"), event("d1", "bob", text="stays")])
-    letters.put("feed", "apply", "odd", b"second-canary" * 400, namespace="ada", id="d1")
-    letters.put("feed", "apply", "odd", b"stays", namespace="ada", id="d2")
-    assert on_disk(b"first-canary") and on_disk(b"second-canary")
-    assert log.erase("ada", "d1") == 1
-    assert not on_disk(b"first-canary") and on_disk(b"second-canary")
-    assert letters.erase("ada", "d1") == 1
-    assert not on_disk(b"second-canary")
-    assert ids(everything(log)) == ["d2"] and ids(everything(log, "bob")) == ["d1"]
-    assert letters.count() == 1
-    assert log.erase("ada") == 1 and letters.erase("ada") == 1
-    assert ids(everything(log)) == [] and ids(everything(log, "bob")) == ["d1"]
+    for namespace in ("ada", "bob", "ada"):
+        letters.put("feed", "apply", "odd", b"{}", namespace=namespace, id="d")
+    assert letters.erase("ada") == 2
+    assert [letter.namespace for letter in letters.waiting()] == ["bob"]
 
 
 def test_trim_ends_at_the_mark_and_positions_are_not_used_again(tmp_path: Path) -> None:
@@ -336,7 +338,7 @@ def test_trim_ends_at_the_mark_and_positions_are_not_used_again(tmp_path: Path) 
         assert log.pending() == {}
     with Log(tmp_path / "log.db") as log:
         assert log.last_position() == 4
-        assert log.append([event("next")]) == ["5"]
+        assert log.append([event("next")]) == ["log:5"]
 
 
 def test_a_dead_letter_is_kept_shown_and_removed(log: Log) -> None:
@@ -366,10 +368,10 @@ def test_a_replay_happens_once_and_wakes_readers(log: Log) -> None:
     letters = DeadLetters(log)
     number = letters.put("feed", "decode", "no id", b'{"text": "x"}')
     token = letters.replay(number, event("repaired"))
-    assert [(str(item.position), item.event.id) for item in everything(log)] == [(token, "repaired")]
-    assert letters.count() == 0 and letters.waiting() == [] and letters.show(number).replayed == int(token)
+    assert token == "log:1" and [(item.position, item.event.id) for item in everything(log)] == [(1, "repaired")]
+    assert letters.count() == 0 and letters.waiting() == [] and letters.show(number).replayed == 1
     with pytest.raises(NotFound):
         letters.replay(number, event("again"))
     with pytest.raises(NotFound):
         letters.replay(number + 1, event("never"))
-    assert ids(everything(log)) == ["repaired"] and log.append([event("next")]) == ["2"]
+    assert ids(everything(log)) == ["repaired"] and log.append([event("next")]) == ["log:2"]

@@ -1,0 +1,61 @@
+"""One namespace under way: its writer, how far it has got, and the upkeep that is due between its commits."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from index import maintenance
+from index.maintenance import Retention
+from index.metrics import Metrics
+
+from .apply import Applied
+from .log import SOURCE
+from .pipeline import Opened
+
+
+@dataclass(slots=True)
+class Lane:
+    """What a runner keeps about a namespace that it has open for writing."""
+
+    opened: Opened
+    metrics: Metrics
+    durable: int = 0
+    """Position up to which its commits are on the disk."""
+    failures: int = 0
+    """Tries of the batch under way that failed because a model did not answer."""
+    not_before: float = 0.0
+    """Moment (of time.monotonic) of the next try."""
+    _commits: int = 0
+    """Since the last compaction, like `_passages`."""
+    _passages: int = 0
+
+    @property
+    def position(self) -> int:
+        """Position of the log up to which events are committed."""
+        return self.opened.writer.manifest.positions.get(SOURCE, 0)
+
+    def grew(self, applied: Applied) -> None:
+        """Note a batch, which brings the next compaction closer."""
+        self._commits += 1
+        self._passages += applied.extracted
+
+    def checkpoint(self) -> None:
+        """Bring every commit so far onto the disk."""
+        self.durable = self.opened.writer.checkpoint().get(SOURCE, 0)
+
+    def tidy(self) -> None:
+        """Merge and compact where enough small pieces have come together."""
+        started = time.perf_counter()
+        while maintenance.merge(self.opened.writer):
+            self.metrics.observe("gistream_maintenance_seconds", time.perf_counter() - started, task="merge")
+            started = time.perf_counter()
+        if self._commits >= maintenance.COMPACT_AFTER or self._passages >= maintenance.COMPACT_AFTER_PASSAGES:
+            with self.metrics.timed("gistream_maintenance_seconds", task="compact"):
+                maintenance.compact(self.opened.writer)
+            self._commits = self._passages = 0
+
+    def clean(self, retention: Retention) -> None:
+        """Remove snapshots beyond the retention, and what only they need."""
+        with self.metrics.timed("gistream_maintenance_seconds", task="clean"):
+            maintenance.clean(self.opened.writer, retention)
