@@ -54,7 +54,7 @@ class WarmUp:
 
 
 def warm_up() -> None:
-    """Index two documents in a temporary folder, each in a commit of its own, and ask every mode.
+    """Index three documents in a temporary folder, each in a commit of its own, and ask every mode.
 
     Numba loads its kernels where they are called first, and compiles them on a machine that never ran them: seconds
     that would be added to the first commit and the first answer. Nothing but its cache is left behind, and no model
@@ -67,7 +67,8 @@ def warm_up() -> None:
             _add(log, runner, "1", "Anna Berg repaired the Tern. The Tern lay at Dock Nine.")
             reader = Reader(home.incarnation(_NAMESPACE))
             _add(log, runner, "2", "Bert Cole sailed the Tern to Falkirk.")
-        # A step from one snapshot to the next takes other kernels than opening one.
+            _add(log, runner, "3", "Anna Berg waited at Dock Nine for Bert Cole.")
+        # A step over several commits takes other kernels than opening a snapshot.
         snapshot = reader.refresh()
         for mode in MODES:
             retrieve(snapshot, pipeline.embedder, _QUESTION, mode=mode, k=1)

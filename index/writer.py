@@ -108,13 +108,13 @@ class Writer:
 
     def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Current rows of these documents, tombstones included; unknown ids are left out."""
-        rows = self.tables.read("documents", [records.document_key(id) for id in dict.fromkeys(ids)])
+        rows = self._settled_tables().read("documents", [records.document_key(id) for id in dict.fromkeys(ids)])
         return {row["id"]: records.document(row) for row in rows}
 
     def passages(self, keys: Sequence[Key]) -> dict[Key, Passage]:
         """Current rows of these passages, without their vectors."""
         columns = [name for name in self.tables.schemas["passages"].names if name != "vector"]
-        return {row["key"]: records.passage(row) for row in self.tables.read("passages", keys, columns)}
+        return {row["key"]: records.passage(row) for row in self._settled_tables().read("passages", keys, columns)}
 
     def commit(self, changes: Changes, positions: Mapping[str, int], watermark: int) -> Manifest:
         """Apply a batch and make it visible, whole or not at all.
@@ -124,14 +124,11 @@ class Writer:
         and what the embedder raises; nothing of the batch is visible then.
         """
         try:
-            if self.tables.versions != self.manifest.tables:
-                # A commit that failed left rows behind, which this one would make visible.
-                self.tables.open(self.manifest.tables)
             batch = plan(
                 changes,
                 self.segments.values(),
                 self.manifest.counts,
-                self.tables.schemas,
+                self._settled_tables().schemas,
                 self._embed,
                 self._living_aliases(),
             )
@@ -186,6 +183,12 @@ class Writer:
         sync_since(self.folder, self._synced)
         self._synced = started
         return self.manifest.positions
+
+    def _settled_tables(self) -> Tables:
+        """The tables as the newest manifest names them: rows that a failed commit left behind are taken back."""
+        if self.tables.versions != self.manifest.tables:
+            self.tables.open(self.manifest.tables)
+        return self.tables
 
     def _write(self, batch: Plan) -> None:
         """Write the rows of a batch on top of exactly the newest manifest."""

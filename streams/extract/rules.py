@@ -110,5 +110,6 @@ def _state(
     if len(facts) == known:
         words = _WORD.findall(sentence, start)
         statement = " ".join(words[:STATEMENT_WORDS])
-        if len(words) > 1 or len(terms(statement)) > 1:  # terms: a script without blanks says much in one word
+        # By terms, since a script without blanks says much in one word. A heading that repeats the title says nothing.
+        if norm(statement) != about and (len(words) > 1 or len(terms(statement)) > 1):
             facts.setdefault((about, about, statement), Triple(subject, statement, subject))

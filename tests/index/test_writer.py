@@ -115,6 +115,9 @@ def test_a_batch_that_fails_is_invisible_and_the_next_one_is_right(
         with FAILURES[where](written.writer), pytest.raises((OSError, ModelUnavailable)):
             written.commit(put, gone=["a"])
         assert written.state() == before
+        assert written.writer.documents([*"abcd"]) == written.documents
+        keys = [passage.key for passage in written.changes(put).added]
+        assert written.writer.passages(keys) == {}
     written.commit({"e": [("Ospreys", "left", "Pier 9")]})
     written.commit(SECOND, gone=["a"])
     written.check(lambda: tmp_path / "clean")

@@ -22,6 +22,7 @@ from streams.local import Pace, Runner
 from streams.log import Log
 from streams.pipeline import Pipeline
 
+NO_CHECKPOINT = Pace(checkpoint_seconds=1e6)
 PIPELINE = Pipeline(ChunkConfig("whole"), RulesExtractor(), HashingEmbedder(16))
 
 
@@ -55,13 +56,13 @@ class Running:
         families = text_string_to_metric_families(self._metrics.render().decode())
         for sample in (sample for family in families for sample in family.samples):
             labels = ",".join(f"{key}={value}" for key, value in sample.labels.items())
-            if name == f"gistream_{sample.name.removeprefix('gistream_')}" + (f"{{{labels}}}" if labels else ""):
+            if name == sample.name + (f"{{{labels}}}" if labels else ""):
                 return float(sample.value)
         return 0.0
 
 
 @contextmanager
-def running(folder: Path, pace: Pace = Pace(checkpoint_seconds=1e6)) -> Iterator[Running]:
+def running(folder: Path, pace: Pace = NO_CHECKPOINT) -> Iterator[Running]:
     clock, metrics = Ticking(), Metrics()
     with (
         Log(folder / "log.db", clock=clock) as log,
