@@ -109,3 +109,15 @@ def test_a_slow_pipe_is_indexed_as_it_flows_and_ctrl_c_keeps_it(gistream: Termin
         running.stderr.close()
     gistream.ok("ingest", "notes", "-", stdin=lines({"id": "d4", "text": "Line 4."}))
     assert documents(settings, "notes") == 4
+
+
+def test_to_look_loads_neither_tables_nor_models(gistream: Terminal, settings: Settings) -> None:
+    gistream.ok("ingest", "notes", "-", stdin=lines({"id": "a", "text": "x"}))
+    program = "import sys; from deploy.cli import run; run(sys.argv[1:]); print(*sys.modules)"
+    for arguments in (("status",), ("snapshots", "notes"), ("dead-letters", "list")):
+        ended = subprocess.run(
+            [*COMMAND[:2], program, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60
+        )
+        assert ended.returncode == 0, ended.stderr
+        loaded = set(ended.stdout.splitlines()[-1].split())
+        assert loaded & {"lance", "lancedb", "openai", "query.retrieve", "streams.local"} == set(), arguments

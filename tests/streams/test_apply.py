@@ -219,5 +219,5 @@ def test_the_order_of_versions_is_total() -> None:
     kinds = [(version, deleted, text) for version in (1, 2) for deleted in (False, True) for text in ("x", "y")]
     orders = [wins_by(version, deleted, "", text, "{}", None) for version, deleted, text in kinds]
     assert len(set(orders)) == len(orders)
-    assert len({wins_by(1, False, *fields, None) for fields in permutations(["", "a", "{}"])}) == 6
+    assert len({wins_by(1, False, a, b, c, None) for a, b, c in permutations(["", "a", "{}"])}) == 6
     assert wins_by(1, False, "", "", "{}", None) != wins_by(1, False, "", "", "{}", 0)
