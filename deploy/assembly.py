@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from streams.events import Limits
     from streams.extract.base import Extractor
     from streams.local import Pace
+    from streams.log import Log
     from streams.pipeline import Pipeline
 
     from .settings import Settings
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
 
 def log_path(settings: Settings) -> Path:
     return settings.data / "log.db"
+
+
+def open_log(settings: Settings) -> Log:
+    """The log, counting on from behind every namespace of the data folder. Raises StoreError where it does not open."""
+    from index.home import Home
+    from streams.log import Log
+    from streams.position import align
+
+    log = Log(log_path(settings))
+    align(log, Home(settings.data))
+    return log
 
 
 def limits(settings: Settings) -> Limits:

@@ -43,9 +43,9 @@ def page() -> str:
             ),
             "## Settings",
             "",
-            "An option of a command comes before the environment, the environment before the TOML file, the file before",
-            "the default. The file is `GISTREAM_CONFIG`, or `gistream.toml` in the working folder; there a setting has",
-            "its plain name. A variable or key that nothing reads is an error.",
+            "An option of a command comes before the environment, the environment before the file, and that before",
+            "the default. The file is TOML, named by `GISTREAM_CONFIG` or `gistream.toml` in the working folder; there",
+            "a setting has its plain name. A variable or key that nothing reads is an error.",
             "",
             *_table(
                 ("setting", "variable", "default", "meaning"),

@@ -23,7 +23,7 @@ from streams.events import validated
 from streams.local import Runner
 from streams.log import Log
 
-from .assembly import build_embedder, build_pipeline, limits, log_path, pace
+from .assembly import build_embedder, build_pipeline, limits, log_path, open_log, pace
 from .http import HttpServer
 from .lag import Lag
 from .measured import MeasuredEmbedder, measured, watch_runner
@@ -84,7 +84,7 @@ class Embedded:
 
     def _writing(self, stack: ExitStack, readers: Readers, metrics: Metrics) -> Parts:
         pipeline = measured(build_pipeline(self._settings), metrics)
-        log = stack.enter_context(Log(log_path(self._settings)))
+        log = stack.enter_context(open_log(self._settings))
         lag = Lag(log, readers.home)
         runner = stack.enter_context(
             Runner(readers.home, log, pipeline, pace=pace(self._settings), take_over=self._take_over, metrics=metrics)

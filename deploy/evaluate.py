@@ -201,7 +201,7 @@ def _require_recorded(kit: Kit, pipeline: Pipeline) -> None:
 
 
 def _texts(kit: Kit) -> list[tuple[str, str]]:
-    return [(row.get("title", ""), row["text"]) for row in kit.passages]
+    return [(row.get("title") or "", row["text"]) for row in kit.passages]
 
 
 def _counted(progress: Progress, what: str, total: int) -> Callable[[], None]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, partial
 from typing import Final, Self
 
-from index.errors import WriterBusy
+from index.errors import GistreamError, WriterBusy
 from index.home import Home
 from index.token import Token
 from index.types import DocumentEvent
@@ -55,6 +55,10 @@ class Awaited:
         at = bisect_left(self._positions, position)
         return at < len(self._positions) and self._positions[at] == position
 
+    def namespaces(self) -> Collection[str]:
+        """Those that still have events to wait for."""
+        return self._waiting.keys()
+
     def visible(self) -> int:
         """How many of them a snapshot reflects by now."""
         seen = 0
@@ -91,8 +95,11 @@ class Indexing:
         if self._runner is not None:
             self._runner.close()
 
-    def attend(self) -> None:
-        """Start a runner unless there is one, here or in another process. Raises what stopped our own."""
+    def attend(self, names: Collection[str] = ()) -> None:
+        """Start a runner unless there is one, here or in another process.
+
+        Raises what stopped our own, and what keeps it from indexing one of `names`, unless trying again may help.
+        """
         if self._runner is None:
             try:
                 self._runner = Runner(
@@ -103,11 +110,14 @@ class Indexing:
             self._runner.start()
         if self._runner.error is not None:
             raise self._runner.error
+        for error in filter(None, map(self._runner.troubles.of, names)):
+            if not (isinstance(error, GistreamError) and error.recoverable):
+                raise error
 
     def until_visible(self, awaited: Awaited) -> Iterator[int]:
         """Wait until every awaited event is in a snapshot; comes back with the number of those that are."""
         while (visible := awaited.visible()) < len(awaited):
-            self.attend()
+            self.attend(awaited.namespaces())
             yield visible
             time.sleep(POLL_SECONDS)
         yield visible

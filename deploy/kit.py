@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -34,13 +35,12 @@ class Kit:
 
         Raises NotFound where it is none.
         """
-        return cls(
-            folder, list(_rows(folder / "passages.jsonl.gz")), list(_rows(folder / "questions.jsonl.gz"))[:limit]
-        )
+        passages = list(_rows(folder / "passages.jsonl.gz", ("text",)))
+        return cls(folder, passages, list(_rows(folder / "questions.jsonl.gz", ("question",)))[:limit])
 
     @property
     def namespace(self) -> str:
-        return re.sub(r"[^a-z0-9._-]", "-", self.folder.resolve().name.lower())[:63] or "kit"
+        return re.sub(r"[^a-z0-9._-]", "-", self.folder.resolve().name.lower()).lstrip("._-")[:63] or "kit"
 
     @property
     def by_document(self) -> bool:
@@ -48,18 +48,13 @@ class Kit:
         return any("gold_docs" in question for question in self.questions)
 
     def events(self) -> Iterator[DocumentEvent]:
-        """One document per passage; what is no text of it becomes metadata, its timestamp the event time."""
+        """One document per passage; what is no text of it becomes metadata, a date in `timestamp` the event time."""
         for row in self.passages:
-            known = {"id", "title", "text", "timestamp", "sentences"}
-            metadata = {name: value for name, value in row.items() if name not in known}
-            fields = {
-                "namespace": self.namespace,
-                "id": row["id"],
-                "title": row.get("title", ""),
-                "text": row["text"],
-                "metadata": metadata,
-            }
-            yield validated(fields | ({"event_time": row["timestamp"]} if row.get("timestamp") else {}))
+            known = {"id", "title", "text", "sentences"}
+            metadata = {name: value for name, value in row.items() if name not in known and value is not None}
+            fields = {"namespace": self.namespace, "id": row["id"], "text": row["text"], "metadata": metadata}
+            moment = {"event_time": metadata.pop("timestamp")} if _is_date(metadata.get("timestamp")) else {}
+            yield validated(fields | moment | {"title": row.get("title") or ""})
 
     def names(self) -> dict[Key, str]:
         """What each passage of the index counts as: its own id, or that of its document."""
@@ -77,11 +72,23 @@ class Kit:
         return blake2b(json.dumps(self.passages, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+def _is_date(written: object) -> bool:
+    try:
+        return isinstance(written, str) and datetime.fromisoformat(written) is not None
+    except ValueError:
+        return False
+
+
+def _rows(path: Path, needed: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     try:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
-            yield from (json.loads(line) for line in lines)
-    except (OSError, EOFError, ValueError) as error:
+            for number, line in enumerate(lines, 1):
+                row = json.loads(line)
+                row["id"] = str(row["id"])
+                if lacking := [name for name in needed if not isinstance(row.get(name), str)]:
+                    raise ValueError(f"line {number} has no text {lacking[0]!r}")
+                yield row
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
         raise NotFound(
             f"{path} is not the file of a question set: {error}",
             hint="--kit names a folder with passages.jsonl.gz and questions.jsonl.gz",

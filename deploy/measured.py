@@ -86,6 +86,7 @@ def watch_runner(metrics: Metrics, runner: Runner, lag: Lag) -> None:
     metrics.watch("gistream_lag_events", lag.events)
     metrics.watch("gistream_lag_seconds", lag.seconds)
     metrics.watch("gistream_namespaces_open", lambda: len(runner.writers()), role="writer")
+    metrics.watch("gistream_namespaces_in_trouble", lambda: len(runner.troubles))
     metrics.watch("gistream_newest_visible_event_timestamp_seconds", lambda: _newest_visible(runner))
 
 

@@ -49,8 +49,7 @@ class WarmUp:
         except Exception:
             # It can wait: what was to be warm is then made when it is needed.
             _log.exception("warming up failed; the first commit and the first answers will take longer")
-        finally:
-            self._done.set()
+        self._done.set()
 
 
 def warm_up() -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from .errors import NotFound, StoreError, Torn
+from .errors import NotFound, StoreError, Torn, WriterBusy
+from .lock import WriterLock
 from .types import NAMESPACE_PATTERN, NamespaceName
+
+GRACE_SECONDS = 60.0
+"""Longer than any question takes: so long a former incarnation can still be read."""
 
 _NAMESPACE = TypeAdapter(NamespaceName)
 
@@ -36,11 +41,14 @@ class Home:
 
     def names(self) -> list[str]:
         """Namespaces that exist, sorted; deleted ones are not among them."""
+        pointers = ((name, self.pointer(name)) for name in self.known())
+        return [name for name, pointer in pointers if pointer is not None and not pointer.deleted]
+
+    def known(self) -> list[str]:
+        """Namespaces that are or were, sorted."""
         if not self._namespaces.exists():
             return []
-        named = filter(NAMESPACE_PATTERN.fullmatch, sorted(os.listdir(self._namespaces)))
-        pointers = ((name, self.pointer(name)) for name in named)
-        return [name for name, pointer in pointers if pointer is not None and not pointer.deleted]
+        return sorted(filter(NAMESPACE_PATTERN.fullmatch, os.listdir(self._namespaces)))
 
     def pointer(self, name: str) -> Pointer | None:
         """The newest pointer, None for a namespace that never was."""
@@ -73,11 +81,34 @@ class Home:
         """Make an incarnation the living one, atomically."""
         self._append(name, Pointer(incarnation=incarnation.name, positions=positions or {}))
 
+    def sweep(self, name: str, grace: float = GRACE_SECONDS) -> int:
+        """Remove the incarnations that nothing names and nobody writes, and return how many they were.
+
+        A former incarnation stays for `grace` seconds after its successor took over: readers may still be asking it.
+        """
+        pointer = self.pointer(name)
+        if pointer is None or time.time() - self._pointed(name) < grace:
+            return 0
+        living = None if pointer.deleted else pointer.incarnation
+        gone = 0
+        for folder in self._folder(name).iterdir():
+            young = time.time() - folder.stat().st_mtime < grace
+            if folder.name in ("pointers", living) or young or not _abandoned(folder):
+                continue
+            shutil.rmtree(folder)
+            gone += 1
+        return gone
+
     def bury(self, name: str, positions: Mapping[str, int]) -> None:
         """Delete a namespace: the tombstone keeps its positions, so old events cannot bring it back."""
         incarnation = self.incarnation(name)
         self._append(name, Pointer(incarnation=incarnation.name, deleted=True, positions=positions))
         shutil.rmtree(incarnation)
+        self.sweep(name, grace=0)
+
+    def _pointed(self, name: str) -> float:
+        """When the newest pointer was made, in seconds since 1970."""
+        return max(path.stat().st_mtime for path in (self._folder(name) / "pointers").glob("*.json"))
 
     def _append(self, name: str, pointer: Pointer) -> None:
         folder = self._folder(name) / "pointers"
@@ -107,6 +138,17 @@ class Home:
             return self._namespaces / _NAMESPACE.validate_python(name)
         except ValidationError as error:
             raise NotFound(f"{name!r} is no namespace: {error.errors()[0]['msg']}") from None
+
+
+def _abandoned(folder: Path) -> bool:
+    """Whether no process holds the write lock of an incarnation: one that is being made is not abandoned."""
+    lock = WriterLock(folder / "writer.lock")
+    try:
+        lock.acquire(take_over=False)
+    except WriterBusy:
+        return False
+    lock.release()
+    return True
 
 
 def _numbers(folder: Path) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,6 +15,8 @@ from .graph.segment import SegmentFile, total, write_segment
 from .manifest import now
 from .records import TABLES
 from .writer import Writer
+
+_SEGMENT = re.compile(r"(\d{20})-")
 
 FAN = 8
 """So many segments of one size class are merged into one of the next: every entry is copied about log8(N) times."""
@@ -88,8 +91,8 @@ def compact(writer: Writer) -> None:
 def clean(writer: Writer, retention: Retention, moment: datetime | None = None, least: int = 1) -> int:
     """Remove snapshots beyond the retention, and then every file and table version that no snapshot left names.
 
-    Only by explicit list, never by age: a quiet table's version may be old and still needed. Returns how many snapshots went;
-    none where there are fewer than `least`.
+    Only by explicit list, never by age: a quiet table's version may be old and still needed. Returns how many
+    snapshots went; none where there are fewer than `least`.
     """
     history = writer.history()
     keeps = retention.keeps([held.time for held in history.values()], moment or now())
@@ -132,5 +135,5 @@ def _size_class(file: SegmentFile) -> int:
 def _clean_segments(folder: Path, named: Collection[str], newest: int) -> None:
     for name in os.listdir(folder):
         # A younger number may belong to a commit that is under way.
-        if name not in named and int(name[:20]) <= newest:
+        if (match := _SEGMENT.match(name)) and name not in named and int(match[1]) <= newest:
             (folder / name).unlink()

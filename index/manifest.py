@@ -154,6 +154,10 @@ class Manifests:
             raise NotFound(f"there is no snapshot {number}", hint="`gistream snapshots NAMESPACE` lists them") from None
         except ValidationError:
             raise Torn(f"manifest {path} is damaged") from None
+        if manifest.fingerprint.format > FORMAT:
+            # Its checksum covers what this version does not know, so it cannot even be told whether it is whole.
+            made = f"{path} has format {manifest.fingerprint.format}, and this gistream knows formats up to {FORMAT}"
+            raise WrongFingerprint(made, hint="use the newer gistream that wrote it")
         manifest.verify(path)
         return manifest
 

@@ -34,6 +34,7 @@ GaugeName = Literal[
     "gistream_newest_visible_event_timestamp_seconds",
     "gistream_dead_letters_waiting",
     "gistream_namespaces_open",
+    "gistream_namespaces_in_trouble",
 ]
 HistogramName = Literal[
     "gistream_freshness_seconds",
@@ -137,6 +138,11 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "Namespaces this process holds open for reading or writing, by role.",
         "Together with memory: close to the limit means that they are opened and evicted in turns.",
         ("role",),
+    ),
+    "gistream_namespaces_in_trouble": Metric(
+        "namespaces",
+        "Namespaces that cannot be indexed for the moment, while the others go on.",
+        "Above 0: the log says of each what is wrong and what to do; its events wait.",
     ),
     "gistream_freshness_seconds": Metric(
         "seconds",

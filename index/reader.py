@@ -9,7 +9,7 @@ from threading import Lock
 from .errors import NotFound, NotYet, StoreError
 from .graph.segment import Segment, read_segment, total
 from .manifest import Manifest, Manifests
-from .snapshot import EdgeWeights, Snapshot, advance, empty
+from .snapshot import PLAIN_WEIGHTS, EdgeWeights, Snapshot, advance, empty
 
 
 class Reader:
@@ -18,7 +18,7 @@ class Reader:
     Any number of threads may use it; they never wait for each other's questions.
     """
 
-    def __init__(self, folder: Path, weights: EdgeWeights = EdgeWeights()) -> None:
+    def __init__(self, folder: Path, weights: EdgeWeights = PLAIN_WEIGHTS) -> None:
         self.folder = folder
         self.manifests = Manifests(folder / "manifests")
         self._weights = weights

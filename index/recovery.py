@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import lance
-
 from .errors import StoreError, Torn
 from .graph.segment import Segment, read_segment
 from .manifest import Manifest, Manifests
 from .records import TABLES, TableName
 from .tables import Tables, open_dataset, version_files
+
+_MAGIC = b"LANC"
+"""The end of every file that Lance has written whole."""
 
 
 def newest_holding(folder: Path, manifests: Manifests) -> tuple[Manifest, dict[str, Segment]]:
@@ -42,20 +43,24 @@ def open_tables(folder: Path, manifest: Manifest) -> Tables:
     """The tables exactly as the manifest names them; what was written after it is taken back."""
     tables = Tables(folder / "tables", manifest.fingerprint)
     for name in TABLES:
-        if not _opens(tables, name):
+        newest, path = max(version_files(folder / "tables", name).items())
+        if newest > manifest.tables[name] and not _ends_whole(path):
             _drop_after(folder / "tables", name, manifest.tables[name])
     tables.open(manifest.tables)
     return tables
 
 
-def drop_unreadable(folder: Path, table: str) -> None:
-    """Take a table that no manifest pins back to its newest version that opens; without any, it starts empty again."""
-    for _, path in sorted(version_files(folder, table).items(), reverse=True):
+def settle(folder: Path, table: str) -> None:
+    """Take a table that no manifest pins back to its newest version that holds; without any, it starts empty again.
+
+    Manifests of versions that do not hold are kept beside the table, under another name.
+    """
+    for version, path in sorted(version_files(folder, table).items(), reverse=True):
         try:
-            lance.dataset(str(folder / f"{table}.lance"))
+            _verify(folder, table, version)
             return
-        except (OSError, ValueError):
-            path.unlink()
+        except Torn:
+            path.rename(path.with_suffix(".torn"))
             _forget_hint(folder, table)
 
 
@@ -82,25 +87,32 @@ def _changed(folder: Path, moment: float) -> Iterator[str]:
             yield root
 
 
-def _verify(folder: Path, name: TableName, version: int) -> None:
-    """Raise Torn unless the version opens and every file it needs has the length it was written with."""
+def _verify(folder: Path, name: str, version: int) -> None:
+    """Raise Torn unless a version opens, its files have the length they were written with, and it can be read."""
+    path = version_files(folder, name).get(version)
+    # Lance itself may end the process where some lengths of its manifest are missing.
+    if path is None or not _ends_whole(path):
+        raise Torn(f"the manifest of version {version} of table {name} in {folder} is missing or cut short")
     try:
         dataset: Any = open_dataset(folder, name, version)
-        fragments = dataset.get_fragments()
-    except (OSError, ValueError) as error:
+        for file in (file for fragment in dataset.get_fragments() for file in fragment.metadata.files):
+            data = folder / f"{name}.lance" / "data" / file.path
+            if not data.exists() or (file.file_size_bytes or data.stat().st_size) != data.stat().st_size:
+                raise Torn(f"{data} is missing or cut short")
+        dataset.to_table(columns=dataset.schema.names[:1])
+    except (OSError, ValueError, RuntimeError) as error:
+        if "Too many open files" in str(error):
+            raise StoreError(
+                f"table {name} in {folder} cannot be checked: {error}", hint="raise `ulimit -n`"
+            ) from error
         raise Torn(f"version {version} of table {name} in {folder} does not open ({error})") from None
-    for file in (file for fragment in fragments for file in fragment.metadata.files):
-        path = folder / f"{name}.lance" / "data" / file.path
-        if not path.exists() or (file.file_size_bytes or path.stat().st_size) != path.stat().st_size:
-            raise Torn(f"{path} is missing or cut short")
 
 
-def _opens(tables: Tables, name: TableName) -> bool:
-    try:
-        tables.latest_version(name)
-    except StoreError:
-        return False
-    return True
+def _ends_whole(path: Path) -> bool:
+    """Whether a Lance file has its last bytes."""
+    with open(path, "rb") as file:
+        file.seek(max(0, path.stat().st_size - len(_MAGIC)))
+        return file.read() == _MAGIC
 
 
 def _drop_after(folder: Path, name: TableName, version: int) -> None:

@@ -30,7 +30,7 @@ Int64s = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class EdgeWeights:
-    """Weights of the graph's edges (CogitoRAG 2.1): per mention, per supported fact, and times the similarity of aliases."""
+    """Weights of the graph's edges (CogitoRAG 2.1): a mention, a supported fact, and the similarity of aliases."""
 
     mention: float = 1.0
     fact: float = 2.0
@@ -41,6 +41,9 @@ class EdgeWeights:
         pairs = ((mentions, self.mention * ALIAS_SCALE), (links, self.fact * ALIAS_SCALE), (aliases, self.alias))
         one, other, third = (np.rint(counts * weight).astype(np.int64) for counts, weight in pairs)
         return one, other, third
+
+
+PLAIN_WEIGHTS = EdgeWeights()
 
 
 SMALL_DELTA = 100_000

@@ -130,7 +130,7 @@ def _conflicts(name: TableName) -> Iterator[None]:
         raise
 
 
-def open_dataset(folder: Path, name: TableName, version: int) -> Any:
+def open_dataset(folder: Path, name: str, version: int) -> Any:
     """A table at one version; the version never changes under its reader."""
     return lance.dataset(str(folder / f"{name}.lance"), version=version)
 
@@ -151,5 +151,8 @@ def read_rows(dataset: Any, keys: Sequence[Key], columns: Sequence[str] | None =
     rows: list[dict[str, Any]] = []
     for start in range(0, len(keys), KEYS_PER_FILTER):
         part = keys[start : start + KEYS_PER_FILTER]
-        rows += dataset.to_table(columns=columns, filter=key_filter(part)).to_pylist()
+        try:
+            rows += dataset.to_table(columns=columns, filter=key_filter(part)).to_pylist()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise StoreError(f"{dataset.uri} cannot be read at version {dataset.version}: {error}") from error
     return rows

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from .keys import key
 from .models.base import Embedder
 from .records import matrix
-from .recovery import drop_unreadable
+from .recovery import settle
 from .tables import connect, key_filter
 from .types import Extraction, Key
 
@@ -44,7 +44,7 @@ class Understanding:
                 ("vector", pa.list_(pa.float32(), dimensions)),
             ]
         )
-        drop_unreadable(folder, TABLE)
+        settle(folder, TABLE)
         self._table: Any = connect(folder).create_table(TABLE, schema=self._schema, exist_ok=True)
 
     def vectors(self, texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from . import records
 from .aliases import Aliases
-from .errors import TablesMoved, WriterFenced
+from .errors import GistreamError, StoreError, TablesMoved, Torn, WriterFenced
 from .graph.segment import Segment, write_segment
 from .lock import WriterLock
 from .manifest import Fingerprint, Held, Manifest, Manifests, now
@@ -104,7 +104,11 @@ class Writer:
         try:
             self.checkpoint()
         finally:
-            self._lock.release()
+            self.release()
+
+    def release(self) -> None:
+        """Let go of the lock and nothing more: what is not durable yet is still in the log."""
+        self._lock.release()
 
     def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Current rows of these documents, tombstones included; unknown ids are left out."""
@@ -123,15 +127,8 @@ class Writer:
         of them. Raises WriterFenced when another writer took over, TablesMoved when a table would not hold still,
         and what the embedder raises; nothing of the batch is visible then.
         """
+        batch = self._plan(changes)
         try:
-            batch = plan(
-                changes,
-                self.segments.values(),
-                self.manifest.counts,
-                self._settled_tables().schemas,
-                self._embed,
-                self._living_aliases(),
-            )
             self._write(batch)
             delta = None
             if batch.segment.entries:
@@ -150,9 +147,11 @@ class Writer:
                 ),
                 counts=batch.counts,
             )
-        except BaseException:
-            # They may already stand where the batch would have brought them.
+        except BaseException as error:
+            # They already stand where the batch would have brought them.
             self._aliases = None
+            if isinstance(error, Exception) and not isinstance(error, GistreamError):
+                raise StoreError(f"a batch could not be written to {self.folder}: {error}") from error
             raise
         if delta is not None:
             self.segments[delta.name] = batch.segment
@@ -168,9 +167,12 @@ class Writer:
 
     def history(self) -> dict[int, Held]:
         """What each snapshot that stands keeps, by number, ascending; every manifest is read once only."""
-        self._history = {
-            number: self._history.get(number) or self.manifests.read(number).held for number in self.manifests.numbers()
-        }
+        known, self._history = self._history, {}
+        for number in self.manifests.numbers():
+            try:
+                self._history[number] = known.get(number) or self.manifests.read(number).held
+            except Torn:
+                self.manifests.set_aside(number)
         return self._history
 
     def checkpoint(self) -> Mapping[str, int]:
@@ -183,6 +185,20 @@ class Writer:
         sync_since(self.folder, self._synced)
         self._synced = started
         return self.manifest.positions
+
+    def _plan(self, changes: Changes) -> Plan:
+        try:
+            return plan(
+                changes,
+                self.segments.values(),
+                self.manifest.counts,
+                self._settled_tables().schemas,
+                self._embed,
+                self._living_aliases(),
+            )
+        except BaseException:
+            self._aliases = None
+            raise
 
     def _settled_tables(self) -> Tables:
         """The tables as the newest manifest names them: rows that a failed commit left behind are taken back."""

@@ -22,10 +22,6 @@ class Lane:
     metrics: Metrics
     durable: int = 0
     """Position up to which its commits are on the disk."""
-    failures: int = 0
-    """Tries of the batch under way that failed because a model did not answer."""
-    not_before: float = 0.0
-    """Moment (of time.monotonic) of the next try."""
     _commits: int = 0
     """Since the last compaction, like `_passages`."""
     _passages: int = 0
@@ -55,7 +51,7 @@ class Lane:
                 maintenance.compact(self.opened.writer)
             self._commits = self._passages = 0
 
-    def clean(self, retention: Retention) -> None:
-        """Remove snapshots beyond the retention, and what only they need."""
+    def clean(self, retention: Retention, least: int) -> None:
+        """Remove snapshots beyond the retention, where there are `least`, and what only they need."""
         with self.metrics.timed("gistream_maintenance_seconds", task="clean"):
-            maintenance.clean(self.opened.writer, retention)
+            maintenance.clean(self.opened.writer, retention, least=least)

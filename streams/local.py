@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from index.errors import GistreamError, StoreError, Torn, WriterError, WriterFenced
+from index.errors import GistreamError, ModelError, StoreError, Torn, WriterError, WriterFenced
 from index.home import Home
 from index.lock import WriterLock
 from index.maintenance import Retention
@@ -23,10 +23,12 @@ from .events import encode
 from .lane import Lane
 from .log import SOURCE, Log
 from .pipeline import Pipeline, open_namespace
-from .position import reached
+from .position import align, reached
+from .trouble import Troubles
 
-PAUSES = (0.2, 1.0, 5.0, 20.0)
-"""Seconds before a batch is tried again while a model is unavailable; the last one repeats."""
+WORTH_CLEANING = 64
+"""Snapshots that are cleaned up together before their minute is over; many at once would hold up the next commit."""
+_IDLE_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Pace:
     batch_bytes: int = 4 * 2**20
     checkpoint_seconds: float = 5.0
     clean_seconds: float = 60.0
+    """Between two looks for namespaces and files that nobody needs any more."""
     retention: Retention = Retention()
 
 
@@ -68,9 +71,12 @@ class Runner:
         self._lock.acquire(take_over=take_over)
         self.home = home
         self.log = log
+        align(log, home)
         self.letters = DeadLetters(log)
         self.error: Exception | None = None
         """What stopped the runner's own thread; None while it is well."""
+        self.troubles = Troubles()
+        """What keeps single namespaces from being indexed; they are tried again while the others go on."""
         self._pipeline = pipeline
         self._pace = pace
         self._take_over = take_over
@@ -96,10 +102,17 @@ class Runner:
         self._thread.start()
 
     def drain(self) -> None:
-        """Apply everything that is in the log now. Raises what a batch that cannot be applied raises."""
+        """Apply everything that is in the log now; waits for models that are away.
+
+        Raises what keeps a namespace from being indexed, unless trying again may help.
+        """
         last = self.log.last_position()
         while self.step() or self._behind(last):
-            pass
+            for error in self.troubles.all().values():
+                if not (isinstance(error, GistreamError) and error.recoverable):
+                    raise error
+            if self.troubles:
+                time.sleep(_IDLE_SECONDS)
         self.checkpoint()
 
     def close(self) -> None:
@@ -161,6 +174,8 @@ class Runner:
             self._seen = max(self._seen, last)
 
     def _is_due(self, name: str) -> bool:
+        if self.troubles.waits(name):
+            return False
         lane = self._lanes.get(name)
         if lane is None:
             try:
@@ -168,16 +183,18 @@ class Runner:
             except Torn:
                 # Opening it for writing goes back to what holds, and tells what does not.
                 return True
-        return self._last[name] > lane.position and time.monotonic() >= lane.not_before
+        return self._last[name] > lane.position
 
     def _behind(self, last: int) -> bool:
-        return any(min(self._last[name], last) > lane.position for name, lane in self._lanes.items())
+        return any(min(position, last) > reached(self.home, name) for name, position in self._last.items())
 
     def _turn(self, name: str) -> None:
-        if name not in self._lanes:
-            opened = open_namespace(self.home, name, self._pipeline, take_over=self._take_over)
-            self._lanes[name] = Lane(opened, self._metrics)
-        lane = self._lanes[name]
+        """Apply one batch of a namespace; what is wrong with it alone is noted, and tried again later."""
+        try:
+            lane = self._open(name)
+        except (GistreamError, OSError) as error:
+            self.troubles.note(name, error)
+            return
         batch = self.log.read(name, lane.position, self._pace.batch_events, self._pace.batch_bytes)
         if not batch:
             # Trimmed or replayed elsewhere: nothing of this namespace is left to read.
@@ -185,18 +202,32 @@ class Runner:
             return
         try:
             self._apply(name, lane, batch)
-            lane.failures = 0
-        except GistreamError as error:
-            if not error.recoverable:
-                raise
-            lane.not_before = time.monotonic() + PAUSES[min(lane.failures, len(PAUSES) - 1)]
-            lane.failures += 1
+        except WriterFenced:
+            raise
+        except (GistreamError, OSError) as error:
+            self.troubles.note(name, error)
+            if not isinstance(error, ModelError):
+                self._lanes.pop(name).opened.writer.release()
+            return
+        self.troubles.over(name)
+
+    def _open(self, name: str) -> Lane:
+        pointer, lane = self.home.pointer(name), self._lanes.get(name)
+        if lane is not None and (
+            pointer is None or pointer.deleted or pointer.incarnation != lane.opened.writer.folder.name
+        ):
+            # Deleted or made anew meanwhile.
+            self._lanes.pop(name).opened.writer.release()
+        if name not in self._lanes:
+            opened = open_namespace(self.home, name, self._pipeline, take_over=self._take_over)
+            self._lanes[name] = Lane(opened, self._metrics)
+        return self._lanes[name]
 
     def _apply(self, name: str, lane: Lane, batch: Sequence[Accepted]) -> None:
         """Commit a batch; where it cannot be, commit its halves; a single event that cannot be is refused."""
         try:
             applied = apply(lane.opened.writer, name, batch, self._pipeline.chunker, lane.opened.understand)
-        except (WriterError, StoreError):
+        except (WriterError, StoreError, OSError):
             raise
         except Exception as error:
             if isinstance(error, GistreamError) and error.recoverable:
@@ -244,10 +275,15 @@ class Runner:
         now = time.monotonic()
         for lane in self._lanes.values():
             lane.tidy()
-        if now >= self._checkpoint_at:
+        checked = now >= self._checkpoint_at
+        if checked:
             self.checkpoint()
             self._checkpoint_at = time.monotonic() + self._pace.checkpoint_seconds
-        if now >= self._clean_at:
-            for lane in self._lanes.values():
-                lane.clean(self._pace.retention)
+        minute = now >= self._clean_at
+        for name, lane in self._lanes.items():
+            if minute:
+                self.home.sweep(name)
+            if minute or checked:
+                lane.clean(self._pace.retention, least=1 if minute else WORTH_CLEANING)
+        if minute:
             self._clean_at = time.monotonic() + self._pace.clean_seconds

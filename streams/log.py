@@ -109,6 +109,12 @@ class Log:
         connection.execute("UPDATE head SET position = ?, stamp = ?", (first + len(stamped) - 1, stamp))
         return range(first, first + len(stamped))
 
+    def reserve(self, position: int) -> None:
+        """Give no position up to `position` to an event any more."""
+        if self.last_position() < position:
+            with self.database.transaction() as connection:
+                connection.execute("UPDATE head SET position = max(position, ?)", (position,))
+
     def announce(self) -> None:
         """Wake everyone who waits for events."""
         with self._news:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -86,14 +87,18 @@ def _understood(folder: Path, pipeline: Pipeline) -> tuple[Embed, Understand]:
     extractor, embedder = pipeline.extractor, pipeline.embedder
     if not (extractor.paid or embedder.remote):
         return embedder.embed, extractor.extract
-    known = Understanding(folder / "tables", embedder.dimensions)
+
+    @cache
+    def known() -> Understanding:
+        # Not before the writer has the namespace: opening the table may repair it.
+        return Understanding(folder / "tables", embedder.dimensions)
 
     def embed(texts: Sequence[str]) -> NDArray[np.float32]:
-        return known.vectors(texts, embedder) if embedder.remote else embedder.embed(texts)
+        return known().vectors(texts, embedder) if embedder.remote else embedder.embed(texts)
 
     def understand(passages: Sequence[tuple[str, str]]) -> list[Extraction]:
         return (
-            known.extractions(passages, extractor.fingerprint, extractor.extract)
+            known().extractions(passages, extractor.fingerprint, extractor.extract)
             if extractor.paid
             else extractor.extract(passages)
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from index.errors import Torn
 from index.home import Home
 from index.manifest import Manifests
 
-from .log import SOURCE
+from .log import SOURCE, Log
 
 
 def reached(home: Home, name: str) -> int:
@@ -21,3 +22,16 @@ def reached(home: Home, name: str) -> int:
     manifests = Manifests(home.incarnation(name) / "manifests")
     numbers = manifests.numbers()
     return manifests.read(numbers[-1]).positions.get(SOURCE, 0) if numbers else 0
+
+
+def align(log: Log, home: Home) -> None:
+    """Let the log count on from behind every namespace.
+
+    Events of a log that was lost and begun anew would otherwise be taken for those that are in the snapshots already.
+    """
+    for name in home.known():
+        try:
+            log.reserve(reached(home, name))
+        except Torn:
+            # Whoever opens it goes back to an older snapshot, which has got less far.
+            continue

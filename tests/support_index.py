@@ -12,7 +12,7 @@ from index.models.base import Embedder
 from index.models.hashing import HashingEmbedder
 from index.plan import Changes
 from index.reader import Reader
-from index.snapshot import EdgeWeights, Snapshot
+from index.snapshot import PLAIN_WEIGHTS, EdgeWeights, Snapshot
 from index.types import Document, Extraction, Passage, Triple
 from index.writer import Writer
 
@@ -48,7 +48,7 @@ class SmallIndex:
         *,
         alias_threshold: float | None = None,
         alias_same_digits: bool = True,
-        weights: EdgeWeights = EdgeWeights(),
+        weights: EdgeWeights = PLAIN_WEIGHTS,
     ) -> None:
         self.embedder = HashingEmbedder(64) if embedder is None else embedder
         made = Fingerprint(

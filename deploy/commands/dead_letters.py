@@ -100,15 +100,14 @@ def replay(
     from index.home import Home
     from streams.dead_letters import DeadLetters
     from streams.events import decode
-    from streams.log import Log
 
-    from ..assembly import limits, log_path
+    from ..assembly import limits, open_log
     from ..indexing import Awaited, Indexing, refused
 
     settings = configured(data=data)
     home = Home(settings.data)
     awaited = Awaited(home)
-    with Log(log_path(settings)) as log:
+    with open_log(settings) as log:
         letters = DeadLetters(log)
         letter = letters.show(number)
         event = decode(letter.payload if repaired is None else _read(repaired), limits(settings), letter.namespace)

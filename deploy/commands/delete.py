@@ -25,9 +25,8 @@ def delete(
     from index.home import Home
     from query.status import newest
     from streams.events import validated
-    from streams.log import Log
 
-    from ..assembly import limits, log_path
+    from ..assembly import limits, open_log
     from ..indexing import Awaited, Indexing
 
     settings = configured(data=data)
@@ -35,7 +34,7 @@ def delete(
     home.incarnation(namespace)
     events = [validated({"op": "delete", "namespace": namespace, "id": id}, limits(settings)) for id in ids]
     awaited = Awaited(home)
-    with Log(log_path(settings)) as log:
+    with open_log(settings) as log:
         awaited.add(events, log.append(events))
         if not no_wait:
             with show.progress() as bars, Indexing(settings, log) as indexing:

@@ -38,9 +38,8 @@ def ingest(
     """
     from index.home import Home
     from streams.dead_letters import DeadLetters
-    from streams.log import Log
 
-    from ..assembly import limits, log_path
+    from ..assembly import limits, open_log
     from ..indexing import Awaited, Indexing, refused
     from ..intake import Intake
 
@@ -58,7 +57,7 @@ def ingest(
         events += applied.events
         passages += applied.extracted + applied.reused
 
-    with Log(log_path(settings)) as log, show.progress() as bars:
+    with open_log(settings) as log, show.progress() as bars:
         letters = DeadLetters(log)
         intake = Intake(feed, log, letters, namespace, awaited)
         bar = bars.add_task("indexing", total=None, note="")

@@ -66,7 +66,8 @@ def _look_ahead(chains: Chains, totals: Int64s, nodes: Int64s) -> int:
     """Touch where the rows of `nodes` begin and end.
 
     Each row is a few cache lines somewhere in gigabytes. Asked for together, they come in side by side; asked for when
-    their turn comes, one after the other, which takes a third longer in all. The sum keeps the reads from being removed.
+    their turn comes, one after the other, which takes a third longer in all. The sum keeps the reads from being
+    removed.
     """
     touched = np.int64(0)
     for v in nodes:

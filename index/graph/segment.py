@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from functools import reduce
 from hashlib import blake2b
-from operator import add
+from heapq import heapify, heappop, heapreplace
 from pathlib import Path
 
 import pyarrow as pa
@@ -71,8 +70,15 @@ class Segment(Mapping[Relation, Incidence]):
 
 
 def total(segments: Iterable[Segment]) -> Segment:
-    """The sum; smallest first, so that every entry is copied about log2(number of segments) times."""
-    return reduce(add, sorted(segments, key=lambda segment: segment.entries), Segment({}))
+    """The sum; always the two smallest next, so that every entry is copied about log2(number of segments) times."""
+    waiting = [(segment.entries, place, segment) for place, segment in enumerate(segments)]
+    heapify(waiting)
+    while len(waiting) > 1:
+        _, place, one = heappop(waiting)
+        _, _, other = waiting[0]
+        both = one + other
+        heapreplace(waiting, (both.entries, place, both))
+    return waiting[0][2] if waiting else Segment({})
 
 
 class SegmentFile(BaseModel):

@@ -10,6 +10,7 @@ import pytest
 
 from index.errors import NotFound, StoreError, Torn
 from index.home import Home
+from index.lock import WriterLock
 
 
 @pytest.fixture
@@ -110,3 +111,20 @@ def test_a_damaged_pointer_is_named(home: Home) -> None:
     (home.data / "namespaces/notes/pointers/1.json").write_text("")
     with pytest.raises(Torn, match="notes"):
         home.incarnation("notes")
+
+
+def test_what_nothing_names_and_nobody_writes_is_swept_after_a_grace(home: Home) -> None:
+    former, living = born(home, "notes"), home.fresh("notes")
+    home.point("notes", living)
+    in_work = home.fresh("notes")
+    lock = WriterLock(in_work / "writer.lock")
+    lock.acquire(take_over=False)
+
+    assert home.sweep("notes", grace=3600) == 0
+    assert former.exists(), "somebody may still be reading it"
+    assert home.sweep("notes", grace=0) == 1
+    assert not former.exists() and living.exists() and in_work.exists()
+    lock.release()
+    assert home.sweep("notes", grace=0) == 1
+    assert home.incarnation("notes") == living and living.exists()
+    assert home.sweep("never-was", grace=0) == 0

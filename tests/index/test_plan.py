@@ -106,9 +106,7 @@ def test_any_batches_give_the_index_of_what_is_left(history: list[Batch]) -> Non
     assert {key: records.passage(row) for key, row in planned.rows["passages"].items()} == {p.key: p for p in left}
     shown = {entity.key: entity.name for entity in entities} | {fact.key: fact.surface for fact in facts}
     assert shown == naive.spellings(left)
-    assert planned.counts == Counts(
-        documents=len(left), passages=len(left), entities=len(entities), facts=len(facts)
-    )
+    assert planned.counts == Counts(documents=len(left), passages=len(left), entities=len(entities), facts=len(facts))
 
     state = total(planned.segments)
     for relation, expected in naive.relations(left).items():

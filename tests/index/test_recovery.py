@@ -12,7 +12,7 @@ import pytest
 
 from index.errors import Torn
 from index.manifest import Manifest, Manifests
-from index.recovery import drop_unreadable, newest_holding, sync_since
+from index.recovery import newest_holding, settle, sync_since
 from index.writer import Writer
 
 from .written import EMBEDDER, MADE, Written
@@ -122,16 +122,16 @@ def test_an_unpinned_table_goes_back_to_what_opens(tmp_path: Path, torn: int) ->
     versions = appended(tmp_path, 1, 2, 3)
     for path in sorted(versions.glob("*.manifest"))[:torn]:
         path.write_bytes(b"")
-    drop_unreadable(tmp_path, "t")
+    settle(tmp_path, "t")
     assert lance.dataset(str(tmp_path / "t.lance")).to_table()["n"].to_pylist() == [1, 2, 3][: 3 - torn]
     appended(tmp_path, 4)
 
 
 def test_a_table_that_is_well_or_missing_is_not_touched(tmp_path: Path) -> None:
-    drop_unreadable(tmp_path, "t")
+    settle(tmp_path, "t")
     assert not list(tmp_path.iterdir())
     before = sorted(appended(tmp_path, 1, 2).iterdir())
-    drop_unreadable(tmp_path, "t")
+    settle(tmp_path, "t")
     assert sorted((tmp_path / "t.lance" / "_versions").iterdir()) == before
 
 

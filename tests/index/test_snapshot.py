@@ -30,9 +30,7 @@ FACTS = (
 )
 QUESTION = EMBEDDER.embed(["Who met the Osprey?"])[0].astype(np.float64)
 
-batches = st.dictionaries(
-    st.sampled_from("abcd"), st.none() | st.lists(st.sampled_from(FACTS), max_size=3), max_size=3
-)
+batches = st.dictionaries(st.sampled_from("abcd"), st.none() | st.lists(st.sampled_from(FACTS), max_size=3), max_size=3)
 steps = st.tuples(batches, st.sampled_from(["refresh", "refresh", "later", "merge", "compact"]))
 
 

@@ -75,9 +75,7 @@ def foreign_restore(folder: Path, new: pa.Table) -> None:
 
 @pytest.mark.parametrize("foreign", [foreign_append, foreign_restore])
 @pytest.mark.parametrize("operation", ["add", "delete"])
-def test_a_foreign_write_is_a_gap(
-    tables: Tables, foreign: Callable[[Path, pa.Table], None], operation: str
-) -> None:
+def test_a_foreign_write_is_a_gap(tables: Tables, foreign: Callable[[Path, pa.Table], None], operation: str) -> None:
     new = rows(tables, "a")
     tables.add("documents", new)
     foreign(tables.folder, rows(tables, "foreign"))

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from index import writer as writer_module
-from index.errors import ModelUnavailable, TablesMoved, Torn, WriterBusy, WriterFenced, WrongFingerprint
+from index.errors import ModelUnavailable, StoreError, TablesMoved, Torn, WriterBusy, WriterFenced, WrongFingerprint
 from index.manifest import Counts, Manifests
 from index.plan import Changes
 from index.records import TABLES
@@ -112,7 +112,7 @@ def test_a_batch_that_fails_is_invisible_and_the_next_one_is_right(
     written.commit(FIRST)
     before = written.state()
     for put in (SECOND, {"d": [("Osprey", "sank", "Pier 9")]}):
-        with FAILURES[where](written.writer), pytest.raises((OSError, ModelUnavailable)):
+        with FAILURES[where](written.writer), pytest.raises((StoreError, ModelUnavailable)):
             written.commit(put, gone=["a"])
         assert written.state() == before
         assert written.writer.documents([*"abcd"]) == written.documents

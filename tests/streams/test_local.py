@@ -7,22 +7,26 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from index.errors import WriterBusy, WrongFingerprint
+from index import writer as writer_module
+from index.errors import WriterBusy, WriterFenced, WrongFingerprint
 from index.home import Home
 from index.maintenance import Retention
 from index.manifest import Manifests
 from index.reader import Reader
 from index.types import DocumentEvent
-from streams import local
+from index.writer import Writer
+from streams import trouble
 from streams.apply import Applied
 from streams.chunk import WHOLE
 from streams.events import decode
 from streams.local import Pace, Runner
 from streams.log import Log
 from streams.pipeline import Pipeline
+from streams.position import align
 from streams.rebuild import verify
 
 from ..support import wait_until
@@ -73,7 +77,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "PAUSES", (0.0,))
+    monkeypatch.setattr(trouble, "PAUSES", (0.0,))
 
 
 def test_a_log_is_applied_in_batches(running: Running) -> None:
@@ -231,17 +235,82 @@ def test_its_own_thread_follows_the_log(running: Running) -> None:
     assert running.ids() == {"a"} and running.ids("bob") == {"b"}
 
 
-def test_what_stops_its_thread_is_kept_for_whoever_asks(running: Running) -> None:
+def test_a_namespace_in_trouble_waits_and_does_not_hold_up_the_others(running: Running) -> None:
     running.send("a")
     with running.runner() as runner:
         runner.drain()
     running.send("b")
+    running.send("c", namespace="bob")
     changed = replace(running.pipeline, chunker=WHOLE)
     with Runner(running.home, running.log, changed, pace=QUIET) as runner:
         runner.start()
-        wait_until(lambda: runner.error is not None, what="the error")
-        assert isinstance(runner.error, WrongFingerprint)
+        wait_until(lambda: "bob" in running.home.names() and running.ids("bob") == {"c"}, what="the other namespace")
+        assert runner.error is None
+        assert isinstance(runner.troubles.of("ada"), WrongFingerprint) and len(runner.troubles) == 1
     assert running.waiting() == ["b"], "what was accepted is still in the log"
+    with Runner(running.home, running.log, changed, pace=QUIET) as runner, pytest.raises(WrongFingerprint):
+        runner.drain()
+    with running.runner() as runner:
+        runner.drain()
+        assert not runner.troubles
+    assert running.ids() == {"a", "b"}
+
+
+def test_who_took_over_stops_its_thread(running: Running) -> None:
+    running.send("a")
+    with running.runner() as runner:
+        runner.start()
+        wait_until(lambda: "ada" in running.home.names() and running.ids() == {"a"}, what="the first document")
+        pipeline = running.pipeline
+        folder = running.home.incarnation("ada")
+        Writer.open(folder, pipeline.fingerprint, pipeline.embedder.embed, take_over=True).close()
+        running.send("b")
+        wait_until(lambda: runner.error is not None, what="the error")
+        assert isinstance(runner.error, WriterFenced)
+    assert running.waiting()[-1] == "b", "what was accepted is still in the log"
+
+
+def test_a_full_disk_is_no_fault_of_the_event(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trouble, "PAUSES", (0.0,))
+    write, failures = writer_module.write_segment, iter([OSError("disk full")] * 2)
+
+    def write_at_last(*arguments: Any) -> Any:
+        if (failure := next(failures, None)) is not None:
+            raise failure
+        return write(*arguments)
+
+    monkeypatch.setattr(writer_module, "write_segment", write_at_last)
+    running.send("a", "b")
+    with running.runner() as runner:
+        runner.step()
+        assert len(runner.troubles) == 1
+        while runner.step():
+            pass
+        assert not runner.troubles and runner.letters.count() == 0
+    assert running.ids() == {"a", "b"}
+
+
+def test_a_log_begun_anew_goes_on_behind_the_snapshots(running: Running, tmp_path: Path) -> None:
+    running.send("a", "b")
+    with running.runner() as runner:
+        runner.drain()
+    with Log(tmp_path / "other.db") as log:
+        align(log, running.home)
+        assert log.append([DocumentEvent(namespace="ada", id="c", text="New.")]) == ["log:3"]
+        with Runner(running.home, log, running.pipeline, pace=QUIET) as runner:
+            runner.drain()
+    assert running.ids() == {"a", "b", "c"}
+
+
+def test_a_namespace_deleted_meanwhile_is_not_written_any_more(running: Running) -> None:
+    running.send("a")
+    with running.runner() as runner:
+        runner.drain()
+        running.home.bury("ada", {"log": 1})
+        running.send("b")
+        runner.drain()
+        assert runner.letters.count() == 0 and not runner.troubles
+    assert running.ids() == {"b"}
 
 
 def test_segments_are_merged_and_old_snapshots_cleaned_on_the_way(running: Running) -> None:

@@ -107,9 +107,10 @@ def test_upkeep_is_timed_where_there_was_something_to_do(tmp_path: Path, monkeyp
             ns.apply(event(str(number)))
         assert ns["gistream_maintenance_seconds_count{task=merge}"] == 1
         assert ns["gistream_maintenance_seconds_count{task=compact}"] == 0
-        ns.apply(event("last"))
+        for id in ("last", "one more"):
+            ns.apply(event(id))
         assert ns["gistream_maintenance_seconds_count{task=compact}"] == 1
-        assert ns["gistream_maintenance_seconds_count{task=clean}"] == maintenance.FAN + 1
+        assert ns["gistream_maintenance_seconds_count{task=clean}"] == maintenance.FAN + 2
         ns.runner.checkpoint()
         ns.runner.checkpoint()
         assert ns["gistream_checkpoint_seconds_count"] == 1

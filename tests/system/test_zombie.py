@@ -128,7 +128,7 @@ def test_a_stopped_process_that_wakes_up_ends_with_the_reason(tmp_path: Path) ->
     promised = Promised()
     command = [sys.executable, "-m", "tests.system.ingesting", str(tmp_path), "1"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
+        assert process.stdout is not None and process.stderr is not None
         try:
             while committed(tmp_path) < 4:
                 promised.hear(process.stdout.readline())
@@ -139,7 +139,9 @@ def test_a_stopped_process_that_wakes_up_ends_with_the_reason(tmp_path: Path) ->
             ):
                 runner.drain()
                 process.send_signal(signal.SIGCONT)
-                out, errors = process.communicate(timeout=60)
+                # What was read ahead is in the file object, so both are read to the end through it.
+                out, errors = process.stdout.read(), process.stderr.read()
+                process.wait(timeout=60)
         finally:
             process.kill()
     for line in out.splitlines():
