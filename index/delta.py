@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from . import keys
 from .graph.incidence import Incidence
 from .graph.segment import Relation, Segment
 from .text import clean, norm, terms
-from .types import Entity, Extraction, Fact, Key, Passage, Triple
+from .types import Entity, Extraction, Fact, Key, Passage
 
 _term_key = lru_cache(maxsize=1 << 17)(keys.term_key)
-_entity_key = lru_cache(maxsize=1 << 15)(keys.entity_key)
+_surface_key = lru_cache(maxsize=1 << 15)(partial(keys.key, "surface"))
 
 
 class Delta:
@@ -36,13 +36,12 @@ class Delta:
     def retract(self, passage: Passage) -> None:
         self._contribute(passage, -1)
 
-    def add(self, relation: Relation, row: Key, col: Key, weight: int, text: str = "") -> None:
-        rows, cols, weights, texts = self._entries[relation]
+    def add(self, relation: Relation, row: Key, col: Key, weight: int) -> None:
+        """One entry of a relation that carries no texts."""
+        rows, cols, weights, _ = self._entries[relation]
         rows.append(row)
         cols.append(col)
         weights.append(weight)
-        if relation is Relation.SPELLINGS:
-            texts.append(text)
 
     def spellings(self) -> Incidence:
         """The votes collected so far, consolidated."""
@@ -59,28 +58,37 @@ class Delta:
         )
 
     def _contribute(self, passage: Passage, sign: int) -> None:
-        surfaces: set[tuple[Key, str]] = set()
-        facts: set[Key] = set()
-        entities: set[Key] = set()
+        facts: dict[Key, Fact] = {}
+        entities: dict[Key, str] = {}
+        votes: set[tuple[Key, str]] = set()
         for fact, heard in facts_of(passage.extraction):
-            surfaces.update(heard)
-            if fact.key in facts:
-                continue
-            facts.add(fact.key)
-            entities.update((fact.head, fact.tail))
-            self.facts[fact.key] = fact
-            self.add(Relation.SUPPORTS, fact.key, passage.key, sign)
-            if fact.head != fact.tail:
-                low, high = sorted((fact.head, fact.tail))
-                self.add(Relation.LINKS, low, high, sign)
-            self.entities[fact.head] = Entity(fact.head, fact.norms[0], "")
-            self.entities[fact.tail] = Entity(fact.tail, fact.norms[2], "")
-        for entity in entities:
-            self.add(Relation.MENTIONS, entity, passage.key, sign)
-        for thing, surface in surfaces:
-            self.add(Relation.SPELLINGS, thing, keys.key("surface", surface), sign, surface)
-        for term, frequency in terms(indexed_text(passage)).items():
-            self.add(Relation.TERMS, _term_key(term), passage.key, sign * frequency)
+            facts[fact.key] = fact
+            entities[fact.head], _, entities[fact.tail] = fact.norms
+            votes.update(heard)
+        self.facts.update(facts)
+        self.entities.update((name, Entity(name, form, "")) for name, form in entities.items())
+        things, surfaces = [thing for thing, _ in votes], [surface for _, surface in votes]
+        links = [sorted((fact.head, fact.tail)) for fact in facts.values() if fact.head != fact.tail]
+        words, here = terms(indexed_text(passage)), passage.key
+        self._extend(Relation.MENTIONS, entities, [here] * len(entities), [sign] * len(entities))
+        self._extend(Relation.SUPPORTS, facts, [here] * len(facts), [sign] * len(facts))
+        self._extend(Relation.LINKS, [low for low, _ in links], [high for _, high in links], [sign] * len(links))
+        self._extend(Relation.SPELLINGS, things, map(_surface_key, surfaces), [sign] * len(things), surfaces)
+        self._extend(Relation.TERMS, map(_term_key, words), [here] * len(words), [sign * n for n in words.values()])
+
+    def _extend(
+        self,
+        relation: Relation,
+        rows: Iterable[Key],
+        cols: Iterable[Key],
+        weights: Iterable[int],
+        texts: Iterable[str] = (),
+    ) -> None:
+        entries = self._entries[relation]
+        entries[0].extend(rows)
+        entries[1].extend(cols)
+        entries[2].extend(weights)
+        entries[3].extend(texts)
 
 
 def indexed_text(passage: Passage) -> str:
@@ -95,10 +103,18 @@ def facts_of(extraction: Extraction) -> Iterable[tuple[Fact, list[tuple[Key, str
     CogitoRAG, step 6).
     """
     for triple in extraction.triples:
-        head, relation, tail = Triple(*map(clean, triple))
-        norms = norm(head), norm(relation), norm(tail)
-        if norms[0] and norms[2]:
-            fact = Fact(
-                keys.fact_key(*norms), _entity_key(norms[0]), _entity_key(norms[2]), norms, f"{head} {relation} {tail}"
-            )
-            yield fact, [(fact.key, fact.surface), (fact.head, head), (fact.tail, tail)]
+        head, head_norm, head_key = _named(triple.head)
+        tail, tail_norm, tail_key = _named(triple.tail)
+        if head_norm and tail_norm:
+            relation = clean(triple.relation)
+            norms = head_norm, norm(relation), tail_norm
+            fact = Fact(keys.fact_key(*norms), head_key, tail_key, norms, f"{head} {relation} {tail}")
+            yield fact, [(fact.key, fact.surface), (head_key, head), (tail_key, tail)]
+
+
+@lru_cache(maxsize=1 << 15)
+def _named(written: str) -> tuple[str, str, Key]:
+    """Clean spelling, normal form and key of an entity."""
+    name = clean(written)
+    form = norm(name)
+    return name, form, keys.entity_key(form)

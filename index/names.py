@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 MOST_WORDS = 8
@@ -42,14 +43,15 @@ _PART = rf"(?:[-&]{_CAP}{_LETTERS}*+|-\d++|['’](?!(?:s|S|t|re|ve|ll|m|d)\b){_L
 _WORD = rf"{_CAP}{_LETTERS}*+{_PART}*+"
 _ATOM = rf"(?:{_TITLE_WORDS}|{_CAP}(?:\.{_CAP})+\b\.?|{_CAP}\.(?=\s+{_CAP})|{_WORD})"
 _JOINT = rf"\s++(?:(?:{'|'.join(sorted(CONNECTORS))}|&)\s++){{0,3}}+"
-_RUN = re.compile(rf"(?<![\w'’-]){_ATOM}(?:{_JOINT}{_ATOM})*+")
+# The capital is asked for first: it fails soonest. For the same reason quotations begin with their literal marks.
+_RUN = re.compile(rf"(?={_CAP})(?<![\w'’-]){_ATOM}(?:{_JOINT}{_ATOM})*+")
 _QUOTED = re.compile(
-    r"(?<!\w)\"(?P<straight>\w[^\"\n]{0,99}?)\"(?!\w)|“(?P<curly>[^”\n]{1,100})”|``\s*(?P<tex>[^'`\n]{1,100}?)\s*''"
+    r"\"(?<!\w\")(?P<straight>\w[^\"\n]{0,99}?)\"(?!\w)|“(?P<curly>[^”\n]{1,100})”|``\s*(?P<tex>[^'`\n]{1,100}?)\s*''"
     r"|«\s*(?P<angle>[^»\n]{1,100}?)\s*»|《(?P<book>[^》\n]{1,40})》|「(?P<corner>[^」\n]{1,40})」"
 )
 _WORD_AND_BLANK = re.compile(r"([^\s'’]++)\S*+\s*+")
 _OPENING = re.compile(r"([\W_]*+)(?:[^\W_][\w .'’-]{0,39}:\s[\W_]*+)?")
-_CAMEL = re.compile(r"(?<=[A-Za-z][a-z])(?<!\bMc)(?<!\bMac)(?<!\bD[aeiu])(?<!\bL[ae])(?=[A-Z][a-z])")
+_CAMEL = re.compile(r"(?=[A-Z][a-z])(?<=[A-Za-z][a-z])(?<!\bMc)(?<!\bMac)(?<!\bD[aeiu])(?<!\bL[ae])")
 
 
 class Name(NamedTuple):
@@ -78,8 +80,12 @@ def names(sentence: str, *, opens: bool = True) -> list[Name]:
     """
     quoted = [name for found in _QUOTED.finditer(sentence) if (name := _quotation(found)) is not None]
     openings = _openings(sentence) if opens else ()
-    candidates = (_run_name(run, opening=run.start() in openings) for run in _RUN.finditer(sentence))
-    runs = [name for name in candidates if name is not None]
+    runs: list[Name] = []
+    for run in _RUN.finditer(sentence):
+        start, end = run.span()
+        if (read := _in_run(run[0], start in openings)) is not None:
+            text, at, doubtful = read
+            runs.append(Name(text, start + at, end, doubtful))
     if not quoted:
         return runs
     found: list[Name] = []
@@ -95,8 +101,9 @@ def _openings(sentence: str) -> tuple[int, ...]:
     return (opening.end(1), opening.end()) if opening else ()
 
 
-def _run_name(run: re.Match[str], opening: bool) -> Name | None:
-    text = run[0]
+@lru_cache(maxsize=1 << 15)
+def _in_run(text: str, opening: bool) -> tuple[str, int, bool] | None:
+    """The name in a run of capitals, the character where it begins there, and whether it is doubtful; None if none."""
     droppable = _FUNCTION_WORDS if opening else _ARTICLES
     at = 0
     while found := _WORD_AND_BLANK.match(text, at):
@@ -106,10 +113,10 @@ def _run_name(run: re.Match[str], opening: bool) -> Name | None:
         at = found.end()
     written = uncamel(text[at:])
     words = written.lower().split()
-    if not words or len(words) > MOST_WORDS or all(word in _CALENDAR for word in words):
+    if not words or len(words) > MOST_WORDS or _CALENDAR.issuperset(words):
         return None
     doubtful = opening and at == 0 and len(words) == 1 and "." not in written
-    return Name(" ".join(written.split()), run.start() + at, run.end(), doubtful)
+    return " ".join(written.split()), at, doubtful
 
 
 def _quotation(found: re.Match[str]) -> Name | None:

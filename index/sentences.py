@@ -31,12 +31,17 @@ _OPENERS = frozenset(
 """Capitalised words that are no part of a name: after an initial or an abbreviation they open a new sentence."""
 
 _CLOSERS = "\"'”’»)\\]』」"
+_UNSPACED = "。！？｡．"
+_SPACED = ".!?…؟۔।॥"
+"""Marks that end a sentence in scripts without and with blanks."""
+
 _STOP = re.compile(
-    rf"\n\s*"  # a line's end
-    rf"|[。！？｡．]+[{_CLOSERS}]*+\s*+"  # scripts without blanks
-    rf"|[.!?…؟۔।॥]++[{_CLOSERS}]*+(?:\s++|\Z)"
+    rf"[\n{_UNSPACED}{_SPACED}]"  # a class at the front, so that `re` leaps from mark to mark
+    rf"(?:(?<=\n)\s*"
+    rf"|(?<=[{_UNSPACED}])[{_UNSPACED}]*+[{_CLOSERS}]*+\s*+"
+    rf"|[{_SPACED}]*+[{_CLOSERS}]*+(?:\s++|\Z))"
 )
-_LAST_WORD = re.compile(r"[^\s\"'“‘(\[]*\Z")
+_UP_TO_LAST_WORD = re.compile(r"(?s:.*)[\s\"'“‘(\[]")
 _FIRST_WORD = re.compile(r"[^\W\d_]+(?!\.)")
 _WORD = re.compile(r"\S+\s*")
 
@@ -53,47 +58,46 @@ def spans(text: str) -> list[tuple[int, int]]:
     A full stop of any script, a line's end, `!` and `?` end a sentence; the stop of an abbreviation, of an initial, of
     a list's number or before a lower-case word does not. No sentence has more than 60 words or 600 characters.
     """
-    ends: list[int] = []
-    start = 0
-    for stop in _STOP.finditer(text):
-        if stop[0][0] in ".!?…" and "\n" not in stop[0] and not _ends(text, start, stop):
-            continue
-        ends.append(stop.end())
-        start = stop.end()
-    if start < len(text):
-        ends.append(len(text))
     tiles: list[tuple[int, int]] = []
     start = 0
-    for end in ends:
-        tiles.extend(_bounded(text, start, end))
-        start = end
+    for stop in _STOP.finditer(text):
+        mark = stop[0]
+        if mark[0] in ".!?…" and "\n" not in mark and not _ends(text, start, stop):
+            continue
+        tiles.extend(_bounded(text, start, stop.end()))
+        start = stop.end()
+    if start < len(text):
+        tiles.extend(_bounded(text, start, len(text)))
     return tiles
 
 
 def _ends(text: str, start: int, stop: re.Match[str]) -> bool:
     """Whether a Western stop, followed by a blank or the end of the text, ends the sentence that began at `start`."""
-    if stop.end() == len(text):
+    at, after = stop.span()
+    if after == len(text):
         return True
-    mark, follower = stop[0].rstrip(), text[stop.end()]
-    word_start = max(start, stop.start() - 20)
-    found = _LAST_WORD.search(text, word_start, stop.start())
-    word = found[0] if found else ""
-    if mark != ".":
+    follower = text[after]
+    if stop[0].rstrip() != ".":
         return not follower.islower()
-    if word.lower() in _TITLES:
+    word_start = max(start, at - 20)
+    before = _UP_TO_LAST_WORD.match(text, word_start, at)
+    word = text[before.end() if before else word_start : at]
+    lower = word.lower()
+    if lower in _TITLES:
         return False
-    if stop.start() - start <= 3 and text[start : stop.start()].strip().isalnum():
+    if at - start <= 3 and text[start:at].strip().isalnum():
         return False  # "1." or "a." opens an item of a list
     if follower.islower():
-        return len(word) > 3 and "." not in word and word.lower() not in _ABBREVIATIONS
-    if word.lower() in _ABBREVIATIONS or (len(word.rpartition(".")[2]) == 1 and word[-1].isalpha()):
-        following = _FIRST_WORD.match(text, stop.end())
+        return len(word) > 3 and "." not in word and lower not in _ABBREVIATIONS
+    if lower in _ABBREVIATIONS or (len(word.rpartition(".")[2]) == 1 and word[-1].isalpha()):
+        following = _FIRST_WORD.match(text, after)
         return following is not None and following[0] in _OPENERS
     return True
 
 
 def _bounded(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    if end - start <= MOST_WORDS * 2:
+    length = end - start
+    if length <= MOST_WORDS * 2 or (length <= MOST_CHARACTERS and len(text[start:end].split()) <= MOST_WORDS):
         return [(start, end)]
     pieces: list[tuple[int, int]] = []
     words = 0

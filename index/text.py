@@ -90,11 +90,11 @@ def terms(text: str) -> dict[str, int]:
         text = unicodedata.normalize("NFKC", text)
     if "'" in text or "’" in text:
         text = _ELISION.sub(" ", text)
-    counts: Counter[str] = Counter()
+    counts: dict[str, int] = {}
     for token, times in Counter(text.translate(_TO_WORDS).split()).items():
         for term in _token_terms(token[:LONGEST_TERM]):
-            counts[term] += times
-    return dict(counts)
+            counts[term] = counts.get(term, 0) + times
+    return counts
 
 
 class _English(threading.local):

@@ -51,15 +51,17 @@ def changes(delta: Delta, before: Votes) -> tuple[RowChange[Entity], RowChange[F
     facts: tuple[list[Fact], list[Fact]] = ([], [])
     for thing, difference in cast.items():
         old = before.get(thing, {})
-        new = {surface: old.get(surface, 0) + difference.get(surface, 0) for surface in {*old, *difference}}
+        new = dict(old)
+        for surface, count in difference.items():
+            new[surface] = new.get(surface, 0) + count
         was, shall = spelling(old), spelling(new)
         if was == shall:
             continue
         for which, shown in enumerate((was, shall)):
             if shown is None:
                 continue
-            if thing in delta.facts:
-                facts[which].append(replace(delta.facts[thing], surface=shown))
+            if fact := delta.facts.get(thing):
+                facts[which].append(fact if fact.surface == shown else replace(fact, surface=shown))
             else:
-                entities[which].append(replace(delta.entities[thing], name=shown))
+                entities[which].append(Entity(thing, delta.entities[thing].norm, shown))
     return RowChange(*entities), RowChange(*facts)

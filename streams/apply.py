@@ -100,7 +100,7 @@ def _winners(batch: Iterable[Accepted], current: dict[str, Document]) -> list[Ac
         if row.id not in best or order > best[row.id]:
             best[row.id] = order
             winners[row.id] = accepted
-    return sorted(winners.values())
+    return sorted(winners.values(), key=lambda accepted: accepted.position)
 
 
 def _change(draft: _Draft, namespace: str, accepted: Accepted, old: Document | None, chunker: ChunkConfig) -> None:

@@ -50,3 +50,11 @@ def test_every_exit_code_is_documented(code: Exit, documentation: str) -> None:
 
 def test_the_reference_page_is_that_of_the_code() -> None:
     assert (ROOT / "docs" / "REFERENCE.md").read_text() == page(), "run python -m deploy.document > docs/REFERENCE.md"
+
+
+@pytest.mark.parametrize("folder", ["index", "streams", "query", "deploy"])
+def test_every_module_is_on_the_plan(folder: str) -> None:
+    plan = (ROOT / "ARCHITECTURE.md").read_text()
+    modules = (path for path in (ROOT / folder).rglob("*.py") if path.name != "__init__.py")
+    missing = [str(path.relative_to(ROOT)) for path in modules if f"{path.name}`" not in plan]
+    assert not [name for name in missing if not name.startswith("deploy/commands/")]

@@ -104,7 +104,7 @@ class Incidence:
         return whole(self.col_high, self.col_low)
 
     def select(self, rows: Sequence[Key]) -> Incidence:
-        """The entries of the named rows only; logarithmic in the size of the set."""
+        """The entries of these rows, each named once; logarithmic in the size of the set."""
         high, low = halves(rows)
         start = np.searchsorted(self.row_high, high, side="left")
         stop = np.searchsorted(self.row_high, high, side="right")

@@ -23,12 +23,17 @@ _MONTH = (
     r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
 )
 _DATE = re.compile(
+    r"(?=[\dADFJMNOS])"  # a digit or a month's first letter: most places fail at once
     rf"\b(?:\d{{1,2}} {_MONTH}(?:,? \d{{4}})?|{_MONTH} \d{{1,2}}(?:,? \d{{4}})?(?!\d)|{_MONTH},? \d{{4}}"
     r"|\d{4}-\d{2}-\d{2}|(?:1\d|20)\d\ds?)\b"
 )
 _BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
 _SPEAKER = re.compile(r"([^\W_][\w.'’-]*(?: [\w.'’-]+){0,3}):\s")
-_WORD = re.compile(r"[^\W_](?:[^\s.,;:!?()\[\]{}\"“”«»…]|[.,](?=\w))*+")
+_LETTERS = r"[^\s.,;:!?()\[\]{}\"“”«»…]*+"
+_WORD = re.compile(rf"[^\W_]{_LETTERS}(?:[.,](?=\w){_LETTERS})*+")
+
+_Named = Sequence[tuple[str, Name]]
+"""Names of a sentence behind their normal forms, in reading order."""
 
 
 class RulesExtractor:
@@ -50,8 +55,8 @@ class RulesExtractor:
 
 
 def _read(title: str, text: str) -> Extraction:
-    read = [(sentence, names(sentence)) for sentence in sentences(text)]
-    sure = {norm(name.text) for _, found in read for name in found if not name.doubtful} - {""}
+    read = [(sentence, _normed(sentence)) for sentence in sentences(text)]
+    sure = {form for _, found in read for form, name in found if not name.doubtful}
     speakers = _speakers(title, [sentence for sentence, _ in read])
     subject = _subject(title, read)
     about = norm(subject)
@@ -60,12 +65,13 @@ def _read(title: str, text: str) -> Extraction:
     facts: dict[tuple[str, ...], Triple] = {}
     for sentence, found in read:
         begin = 0
-        if (label := _SPEAKER.match(sentence)) and label[1] in speakers:
+        if speakers and (label := _SPEAKER.match(sentence)) and label[1] in speakers:
             subject, begin = uncamel(label[1]), label.end()
-            entities.setdefault(norm(subject), subject)
-        normed = [(norm(name.text), name) for name in found if name.start >= begin]
-        named = [(form, name) for form, name in normed if form in sure or (form and not name.doubtful)]
-        _state(facts, sentence, begin, named, subject)
+            about = norm(subject)
+            entities.setdefault(about, subject)
+        named = [(form, name) for form, name in found if name.start >= begin and form in sure]
+        if about:
+            _state(facts, sentence, begin, named, subject, about)
         for form, name in named:
             entities.setdefault(form, name.text)
         for date in _DATE.findall(sentence):
@@ -73,31 +79,33 @@ def _read(title: str, text: str) -> Extraction:
     return Extraction(entities=tuple(entities.values()), triples=tuple(facts.values()))
 
 
+def _normed(sentence: str) -> list[tuple[str, Name]]:
+    """The names of a sentence that have a normal form."""
+    return [(form, name) for name in names(sentence) if (form := norm(name.text))]
+
+
 def _speakers(title: str, read: Sequence[str]) -> set[str]:
     """Labels of a dialogue. Under a title a label must return: "Note: ..." opens a line as well."""
-    labels = Counter(label[1] for sentence in read if (label := _SPEAKER.match(sentence)))
+    labels = Counter(label[1] for sentence in read if ":" in sentence and (label := _SPEAKER.match(sentence)))
     return {label for label, times in labels.items() if times > 1 or not title}
 
 
-def _subject(title: str, read: Sequence[tuple[str, Sequence[Name]]]) -> str:
+def _subject(title: str, read: Sequence[tuple[str, _Named]]) -> str:
     """What the passage is about: its title without a bracket at the end, else its first name, else nothing."""
     bare = clean(_BRACKET.sub("", title)) or clean(title)
     if norm(bare):
         return bare
-    every = [name for _, found in read for name in found if norm(name.text)]
+    every = [name for _, found in read for _, name in found]
     return next((name.text for name in every if not name.doubtful), every[0].text if every else "")
 
 
 def _state(
-    facts: dict[tuple[str, ...], Triple], sentence: str, begin: int, named: Sequence[tuple[str, Name]], subject: str
+    facts: dict[tuple[str, ...], Triple], sentence: str, begin: int, named: _Named, subject: str, about: str
 ) -> None:
     """Add to `facts`, which are keyed by the pair they link, what `sentence` says from character `begin` on.
 
-    `named` holds the sentence's names behind their normal forms.
+    `about` is the normal form of `subject`.
     """
-    about = norm(subject)
-    if not about:
-        return
     start, known = begin, len(facts)
     relation = "mentions"
     for form, name in named:
