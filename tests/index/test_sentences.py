@@ -80,3 +80,7 @@ def test_a_long_text_of_anything_takes_a_moment(unit: str) -> None:
     began = time.process_time()
     assert spans(text)[-1][1] == len(text)
     assert time.process_time() - began < 5, "quadratic time would take minutes"
+
+
+def test_words_without_a_full_stop_are_cut_by_sixties() -> None:
+    assert [len(piece.split()) for piece in sentences("ab " * 150)] == [60, 60, 30]

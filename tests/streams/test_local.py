@@ -13,6 +13,7 @@ import pytest
 
 from index import writer as writer_module
 from index.errors import WriterBusy, WriterFenced, WrongFingerprint
+from index.graph.segment import write_segment
 from index.home import Home
 from index.maintenance import Retention
 from index.manifest import Manifests
@@ -272,7 +273,7 @@ def test_who_took_over_stops_its_thread(running: Running) -> None:
 
 def test_a_full_disk_is_no_fault_of_the_event(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trouble, "PAUSES", (0.0,))
-    write, failures = writer_module.write_segment, iter([OSError("disk full")] * 2)
+    write, failures = write_segment, iter([OSError("disk full")] * 2)
 
     def write_at_last(*arguments: Any) -> Any:
         if (failure := next(failures, None)) is not None:
