@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from index.errors import GistreamError, ModelError, StoreError, Torn, WriterError, WriterFenced
+from index.errors import GistreamError, ModelError, Torn, WriterFenced
 from index.home import Home
 from index.lock import WriterLock
 from index.maintenance import Retention
 from index.metrics import Metrics
-from index.plan import Changes
-from index.types import Accepted
 from index.writer import Writer
 
-from .apply import Applied, apply
+from .batch import Batches, OnBatch
 from .dead_letters import DeadLetters
-from .events import encode
 from .lane import Lane
-from .log import SOURCE, Log
+from .log import Log
 from .pipeline import Pipeline, open_namespace
 from .position import align, reached
 from .trouble import Troubles
@@ -59,7 +55,7 @@ class Runner:
         *,
         pace: Pace = Pace(),
         take_over: bool = False,
-        on_batch: Callable[[str, Applied], None] = lambda namespace, applied: None,
+        on_batch: OnBatch = lambda namespace, applied: None,
         metrics: Metrics | None = None,
     ) -> None:
         """Raises WriterBusy where another process already runs this folder, unless `take_over`.
@@ -80,8 +76,8 @@ class Runner:
         self._pipeline = pipeline
         self._pace = pace
         self._take_over = take_over
-        self._on_batch = on_batch
         self._metrics = Metrics() if metrics is None else metrics
+        self._batches = Batches(pipeline.chunker, self.letters, self._metrics, log.clock, on_batch)
         self._lanes: dict[str, Lane] = {}
         self._last: dict[str, int] = {}
         self._seen = 0
@@ -201,15 +197,19 @@ class Runner:
             self._last[name] = lane.position
             return
         try:
-            self._apply(name, lane, batch)
+            self._batches.apply(name, lane, batch)
         except WriterFenced:
             raise
         except (GistreamError, OSError) as error:
             self.troubles.note(name, error)
             if not isinstance(error, ModelError):
-                self._lanes.pop(name).opened.writer.release()
+                self._leave(name)
             return
         self.troubles.over(name)
+
+    def _leave(self, name: str) -> None:
+        """Let go of a namespace; its next batch opens it anew."""
+        self._lanes.pop(name).opened.writer.release()
 
     def _open(self, name: str) -> Lane:
         pointer, lane = self.home.pointer(name), self._lanes.get(name)
@@ -217,73 +217,31 @@ class Runner:
             pointer is None or pointer.deleted or pointer.incarnation != lane.opened.writer.folder.name
         ):
             # Deleted or made anew meanwhile.
-            self._lanes.pop(name).opened.writer.release()
+            self._leave(name)
         if name not in self._lanes:
             opened = open_namespace(self.home, name, self._pipeline, take_over=self._take_over)
             self._lanes[name] = Lane(opened, self._metrics)
         return self._lanes[name]
 
-    def _apply(self, name: str, lane: Lane, batch: Sequence[Accepted]) -> None:
-        """Commit a batch; where it cannot be, commit its halves; a single event that cannot be is refused."""
-        try:
-            applied = apply(lane.opened.writer, name, batch, self._pipeline.chunker, lane.opened.understand)
-        except (WriterError, StoreError, OSError):
-            raise
-        except Exception as error:
-            if isinstance(error, GistreamError) and error.recoverable:
-                raise
-            if len(batch) > 1:
-                middle = len(batch) // 2
-                self._apply(name, lane, batch[:middle])
-                self._apply(name, lane, batch[middle:])
-                return
-            self._refuse(name, lane, batch[0], error)
-            return
-        lane.grew(applied)
-        self._count(batch, applied)
-        self._on_batch(name, applied)
-
-    def _refuse(self, name: str, lane: Lane, accepted: Accepted, error: Exception) -> None:
-        """Put an event that cannot be indexed among the dead letters, and go on behind it."""
-        self.letters.put(
-            SOURCE,
-            "apply",
-            f"{type(error).__name__}: {error}",
-            encode(accepted.event),
-            position=accepted.position,
-            namespace=name,
-            id=accepted.event.id,
-        )
-        lane.opened.writer.commit(Changes(), {SOURCE: accepted.position}, accepted.stamp)
-        self._metrics.count("gistream_events_dead_lettered_total", step="apply")
-        self._metrics.count("gistream_commits_total")
-
-    def _count(self, batch: Sequence[Accepted], applied: Applied) -> None:
-        metrics, moment = self._metrics, self.log.clock()
-        metrics.count("gistream_commits_total")
-        metrics.count("gistream_events_superseded_total", applied.superseded)
-        metrics.count("gistream_passages_extracted_total", applied.extracted)
-        metrics.count("gistream_passages_reused_total", applied.reused)
-        metrics.observe("gistream_batch_documents", applied.events)
-        metrics.observe("gistream_commit_seconds", applied.commit_seconds)
-        for accepted in batch:
-            # A clock that was set back has stamps in its future.
-            metrics.observe("gistream_freshness_seconds", max(0, moment - accepted.stamp) / 1e6)
-
     def _housekeeping(self) -> None:
         """What keeps commits and reads cheap, and the log short; every part only when it is due."""
         now = time.monotonic()
-        for lane in self._lanes.values():
-            lane.tidy()
-        checked = now >= self._checkpoint_at
+        checked, minute = now >= self._checkpoint_at, now >= self._clean_at
         if checked:
             self.checkpoint()
             self._checkpoint_at = time.monotonic() + self._pace.checkpoint_seconds
-        minute = now >= self._clean_at
-        for name, lane in self._lanes.items():
-            if minute:
-                self.home.sweep(name)
-            if minute or checked:
-                lane.clean(self._pace.retention, least=1 if minute else WORTH_CLEANING)
+        for name, lane in list(self._lanes.items()):
+            try:
+                lane.tidy()
+                if minute:
+                    self.home.sweep(name)
+                if minute or checked:
+                    lane.clean(self._pace.retention, least=1 if minute else WORTH_CLEANING)
+            except WriterFenced:
+                raise
+            except Exception as error:
+                # Whatever maintenance met, the commits are whole; the namespace is opened anew and looked at again.
+                self.troubles.note(name, error)
+                self._leave(name)
         if minute:
             self._clean_at = time.monotonic() + self._pace.clean_seconds

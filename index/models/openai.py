@@ -15,7 +15,8 @@ from ..errors import ModelError, ModelUnavailable
 from ..types import Role
 from .base import ALIAS_THRESHOLD, unit_rows
 
-_BUSY_STATUSES = (408, 409, 429)
+_BAD_INPUT = (400, 413, 422)
+"""Answers that blame the texts; after every other they may pass once the endpoint or its settings are mended."""
 _HINTS = {
     400: "Is a text too long for the model, or does it not know `dimensions`?",
     401: "Check OPENAI_API_KEY",
@@ -128,12 +129,9 @@ class OpenAIEmbedder:
                 hint="Check that it runs and that GISTREAM_EMBEDDING_BASE_URL points to it; then try again",
             ) from error
         except APIStatusError as error:
-            if error.status_code in _BUSY_STATUSES or error.status_code >= 500:
-                raise ModelUnavailable(
-                    f"the embedding endpoint {self._where} answers {error.status_code}: {_short(error)}",
-                    hint="Try again later, or lower the concurrency",
-                ) from error
-            raise self._refused(f"answered {_short(error)}", _HINTS.get(error.status_code, "")) from error
+            hint = _HINTS.get(error.status_code, "Try again later, or lower the concurrency")
+            kind = ModelError if error.status_code in _BAD_INPUT else ModelUnavailable
+            raise kind(f"the embedding endpoint {self._where} answered {_short(error)}", hint=hint) from error
         except (OpenAIError, ValueError, TypeError, AttributeError) as error:
             # The client checks no answer against its own types: what is not an embedding fails in any of these ways.
             raise self._refused(f"did not answer with embeddings: {_short(error)}") from error
@@ -145,9 +143,9 @@ class OpenAIEmbedder:
     def _where(self) -> str:
         return f"{self._client.base_url} (model {self._model!r})"
 
-    def _refused(self, what: str, hint: str = "") -> ModelError:
-        return ModelError(
-            f"the embedding endpoint {self._where} {what}", hint=hint or "Is it an endpoint for embeddings?"
+    def _refused(self, what: str) -> ModelError:
+        return ModelUnavailable(
+            f"the embedding endpoint {self._where} {what}", hint="Is it an endpoint for embeddings?"
         )
 
 

@@ -1,0 +1,84 @@
+"""One batch of a namespace, come what may: committed whole, in halves, or without the event that cannot be indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from index.errors import GistreamError, StoreError, WriterError
+from index.metrics import Metrics
+from index.plan import Changes
+from index.types import Accepted
+
+from .apply import Applied, apply
+from .chunk import ChunkConfig
+from .dead_letters import DeadLetters
+from .events import encode
+from .lane import Lane
+from .log import SOURCE
+
+OnBatch = Callable[[str, Applied], None]
+"""Told the namespace, and what became of a batch that was committed."""
+
+
+class Batches:
+    """Applies batches, counts what became of them, and puts events that cannot be indexed among the dead letters."""
+
+    def __init__(
+        self, chunker: ChunkConfig, letters: DeadLetters, metrics: Metrics, clock: Callable[[], int], on_batch: OnBatch
+    ) -> None:
+        """`clock` gives microseconds since 1970: the clock that stamped the events."""
+        self._chunker = chunker
+        self._letters = letters
+        self._metrics = metrics
+        self._clock = clock
+        self._on_batch = on_batch
+
+    def apply(self, name: str, lane: Lane, batch: Sequence[Accepted]) -> None:
+        """Commit a batch; where it cannot be, commit its halves; a single event that cannot be is refused.
+
+        Raises what is no fault of the events: a store that fails, a model that is away, another writer.
+        """
+        try:
+            applied = apply(lane.opened.writer, name, batch, self._chunker, lane.opened.understand)
+        except (WriterError, StoreError, OSError):
+            raise
+        except Exception as error:
+            if isinstance(error, GistreamError) and error.recoverable:
+                raise
+            if len(batch) > 1:
+                middle = len(batch) // 2
+                self.apply(name, lane, batch[:middle])
+                self.apply(name, lane, batch[middle:])
+                return
+            self._refuse(name, lane, batch[0], error)
+            return
+        lane.grew(applied)
+        self._count(batch, applied)
+        self._on_batch(name, applied)
+
+    def _refuse(self, name: str, lane: Lane, accepted: Accepted, error: Exception) -> None:
+        """Put an event that cannot be indexed among the dead letters, and go on behind it."""
+        self._letters.put(
+            SOURCE,
+            "apply",
+            f"{type(error).__name__}: {error}",
+            encode(accepted.event),
+            position=accepted.position,
+            namespace=name,
+            id=accepted.event.id,
+        )
+        lane.opened.writer.commit(Changes(), {SOURCE: accepted.position}, accepted.stamp)
+        self._metrics.count("gistream_events_dead_lettered_total", step="apply")
+        self._metrics.count("gistream_commits_total")
+
+    def _count(self, batch: Sequence[Accepted], applied: Applied) -> None:
+        metrics, moment = self._metrics, self._clock()
+        metrics.count("gistream_commits_total")
+        metrics.count("gistream_events_superseded_total", applied.superseded)
+        metrics.count("gistream_passages_extracted_total", applied.extracted)
+        metrics.count("gistream_passages_reused_total", applied.reused)
+        metrics.observe("gistream_batch_documents", applied.events)
+        metrics.observe("gistream_commit_seconds", applied.commit_seconds)
+        for accepted in batch:
+            # A clock that was set back has stamps in its future.
+            metrics.observe("gistream_freshness_seconds", max(0, moment - accepted.stamp) / 1e6)
