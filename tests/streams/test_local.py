@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from index import maintenance
 from index import writer as writer_module
 from index.errors import WriterBusy, WriterFenced, WrongFingerprint
 from index.graph.segment import write_segment
@@ -289,6 +290,30 @@ def test_a_full_disk_is_no_fault_of_the_event(running: Running, monkeypatch: pyt
             pass
         assert not runner.troubles and runner.letters.count() == 0
     assert running.ids() == {"a", "b"}
+
+
+def test_maintenance_that_fails_stops_nobody_else(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trouble, "PAUSES", (0.0,))
+    merge = maintenance.merge
+    met: list[Writer] = []
+
+    def merge_at_last(writer: Writer) -> bool:
+        if not met:
+            met.append(writer)
+            raise OSError("disk full")
+        return merge(writer)
+
+    monkeypatch.setattr(maintenance, "merge", merge_at_last)
+    running.send("a")
+    running.send("b", namespace="bob")
+    with running.runner() as runner:
+        runner.step()
+        assert len(runner.troubles) == 1 and met
+        running.send("c")
+        while runner.step():
+            pass
+        assert not runner.troubles
+    assert running.ids() == {"a", "c"} and running.ids("bob") == {"b"}
 
 
 def test_a_log_begun_anew_goes_on_behind_the_snapshots(running: Running, tmp_path: Path) -> None:
