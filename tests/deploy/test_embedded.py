@@ -125,7 +125,7 @@ def test_a_runner_that_stopped_makes_the_server_unready(tmp_path: Path, monkeypa
     def fenced(*_: object) -> Applied:
         raise WriterFenced("another writer took over")
 
-    monkeypatch.setattr("streams.local.apply", fenced)
+    monkeypatch.setattr("streams.batch.apply", fenced)
     with Embedded(settings(tmp_path)) as server:
         put(server.url, "a", "Anna.")
         said = "indexing has stopped: WriterFenced: another writer took over"
