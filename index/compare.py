@@ -39,8 +39,7 @@ class Difference:
 
 def newest_state(folder: Path) -> State:
     """Everything the newest manifest of a namespace folder names."""
-    manifests = Manifests(folder / "manifests")
-    return state(folder, manifests.read(manifests.numbers()[-1]))
+    return state(folder, Manifests(folder / "manifests").newest())
 
 
 def state(folder: Path, manifest: Manifest) -> State:

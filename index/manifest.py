@@ -161,6 +161,10 @@ class Manifests:
         manifest.verify(path)
         return manifest
 
+    def newest(self) -> Manifest:
+        """The manifest with the largest number. Raises NotFound where there is none, Torn for damage."""
+        return self.read(max(self.numbers(), default=1))
+
     def commit(self, manifest: Manifest) -> bool:
         """Create the manifest under its number; False where that number is taken: someone else has committed.
 

@@ -24,7 +24,7 @@ class Reader:
         self._weights = weights
         self._lock = Lock()
         self._listed = -1
-        self._snapshot: Snapshot = self._load(self.manifests.read(self.manifests.numbers()[-1]))
+        self._snapshot: Snapshot = self._load(self.manifests.newest())
 
     @property
     def snapshot(self) -> Snapshot:

@@ -15,8 +15,7 @@ from .schema import Sizes, SnapshotEntry
 
 def newest(home: Home, name: str) -> Manifest:
     """The newest manifest of a namespace. Raises NotFound."""
-    manifests = Manifests(home.incarnation(name) / "manifests")
-    return manifests.read(max(manifests.numbers(), default=1))
+    return Manifests(home.incarnation(name) / "manifests").newest()
 
 
 def sizes(home: Home) -> dict[str, Sizes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from index.errors import Torn
+from index.errors import NotFound, Torn
 from index.home import Home
 from index.manifest import Manifests
 
@@ -20,8 +20,10 @@ def reached(home: Home, name: str) -> int:
     if pointer.deleted:
         return pointer.positions.get(SOURCE, 0)
     manifests = Manifests(home.incarnation(name) / "manifests")
-    numbers = manifests.numbers()
-    return manifests.read(numbers[-1]).positions.get(SOURCE, 0) if numbers else 0
+    try:
+        return manifests.newest().positions.get(SOURCE, 0)
+    except NotFound:
+        return 0
 
 
 def align(log: Log, home: Home) -> None:

@@ -40,7 +40,7 @@ def rebuild(home: Home, name: str, pipeline: Pipeline, progress: Progress = _sil
     lock = WriterLock(folder / "writer.lock")
     lock.acquire(take_over=False)
     try:
-        former = _newest(folder)
+        former = Manifests(folder / "manifests").newest()
         opened = open_successor(home, name, pipeline, former.positions)
         try:
             replay(opened, name, folder, former, pipeline, progress)
@@ -59,7 +59,7 @@ def verify(home: Home, name: str, pipeline: Pipeline, progress: Progress = _sile
     Nothing is changed and nobody is held up. Raises WrongFingerprint where `pipeline` is not what made the index.
     """
     folder = home.incarnation(name)
-    manifest = _newest(folder)
+    manifest = Manifests(folder / "manifests").newest()
     manifest.require(pipeline.fingerprint, folder)
     opened = open_successor(home, name, pipeline, manifest.positions)
     try:
@@ -96,8 +96,3 @@ def _event(namespace: str, row: Document, position: int) -> Accepted:
         event_time=None if row.event_time is None else from_microseconds(row.event_time),
     )
     return Accepted(position, row.accepted_at, event)
-
-
-def _newest(folder: Path) -> Manifest:
-    manifests = Manifests(folder / "manifests")
-    return manifests.read(manifests.numbers()[-1])
