@@ -62,13 +62,6 @@ class Tables:
             self._tables[name] = table
             self.versions[name] = table.version
 
-    def latest_version(self, name: TableName) -> int:
-        """Newest version on disk, committed or not. Raises StoreError where it does not open."""
-        try:
-            return int(lance.dataset(str(self.folder / f"{name}.lance")).version)
-        except (OSError, ValueError) as error:
-            raise StoreError(f"the newest version of table {name} in {self.folder} does not open ({error})") from None
-
     def add(self, name: TableName, rows: pa.Table) -> None:
         if rows.num_rows:
             with _conflicts(name):

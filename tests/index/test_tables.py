@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from index import tables as tables_module
-from index.errors import StoreError
 from index.records import TABLES, documents
 from index.tables import Tables, VersionGap, key_filter, open_dataset, read_rows
 from index.types import Document, Key
@@ -45,7 +44,7 @@ def test_every_operation_makes_the_next_version(tables: Tables) -> None:
     new = rows(tables, "a", "b", "c")
     tables.add("documents", new)
     tables.delete("documents", keys_of(new)[:2])
-    assert tables.versions["documents"] == first + 2 == tables.latest_version("documents")
+    assert tables.versions["documents"] == first + 2 == tables.versions_on_disk("documents")[-1]
     assert ids(tables) == {"c"}
     tables.add("documents", new.slice(0, 0))
     tables.delete("documents", [])
@@ -117,7 +116,7 @@ def test_maintenance_is_adopted_only_where_no_row_came_or_went(tables: Tables) -
     dataset: Any = tables.dataset("documents")
     dataset.optimize.compact_files()
     tables.adopt("documents", dataset, 3)
-    assert tables.versions["documents"] == tables.latest_version("documents")
+    assert tables.versions["documents"] == tables.versions_on_disk("documents")[-1]
     tables.add("documents", rows(tables, "d"))
     assert ids(tables) == set("abcd")
 
@@ -125,13 +124,6 @@ def test_maintenance_is_adopted_only_where_no_row_came_or_went(tables: Tables) -
     foreign_append(tables.folder, rows(tables, "foreign"))
     with pytest.raises(VersionGap, match="maintenance"):
         tables.adopt("documents", dataset, 4)
-
-
-def test_a_table_whose_newest_version_is_damaged_says_so(tables: Tables) -> None:
-    tables.add("documents", rows(tables, "a"))
-    min((tables.folder / "documents.lance" / "_versions").glob("*.manifest")).write_bytes(b"")
-    with pytest.raises(StoreError, match="documents"):
-        tables.latest_version("documents")
 
 
 def test_other_errors_of_the_store_are_not_mistaken_for_a_race(tables: Tables) -> None:
