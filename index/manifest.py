@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -147,10 +148,8 @@ class Manifests:
         try:
             manifest = Manifest.model_validate_json(path.read_bytes())
         except FileNotFoundError:
-            numbers = self.numbers()
-            if numbers and 0 < number < numbers[-1]:
-                hint = f"the oldest that can be read is {numbers[0]}"
-                raise SnapshotGone(f"snapshot {number} is beyond the retention", hint=hint) from None
+            if 0 < number < max(self.numbers(), default=0):
+                raise self.gone(number) from None
             raise NotFound(f"there is no snapshot {number}", hint="`gistream snapshots NAMESPACE` lists them") from None
         except ValidationError:
             raise Torn(f"manifest {path} is damaged") from None
@@ -160,6 +159,13 @@ class Manifests:
             raise WrongFingerprint(made, hint="use the newer gistream that wrote it")
         manifest.verify(path)
         return manifest
+
+    def gone(self, number: int) -> SnapshotGone:
+        """The error of a snapshot that was cleaned away; it names the nearest that stand."""
+        numbers = self.numbers()
+        at = bisect_left(numbers, number)
+        nearest = " and ".join(str(near) for near in numbers[max(0, at - 1) : at + 1])
+        return SnapshotGone(f"snapshot {number} is beyond the retention", hint=f"the nearest that stand: {nearest}")
 
     def newest(self) -> Manifest:
         """The manifest with the largest number. Raises NotFound where there is none, Torn for damage."""

@@ -21,7 +21,7 @@ from .keys import halves
 from .manifest import Manifest
 from .numbers import Grown, Numbers
 from .records import TABLES, TableName
-from .tables import open_dataset, read_rows
+from .tables import open_dataset, read_columns, read_rows
 from .types import Document, Entity, Fact, Key, Passage
 from .vectors import VectorTable
 
@@ -154,15 +154,15 @@ def empty(folder: Path, manifest: Manifest, weights: EdgeWeights) -> Snapshot:
 
 
 def advance(old: Snapshot, manifest: Manifest, delta: Segment) -> Snapshot:
-    """The snapshot of `manifest`, which is `old` plus `delta`; `old` stays as it is.
+    """The snapshot of `manifest`, newer or older, which is `old` plus `delta`; `old` stays as it is.
 
     Cost: the delta, and copying some 40 bytes for every number ever given. One thread at a time advances snapshots
     of one reader.
     """
     kinds = old.kinds
     new = replace(old, manifest=manifest)
-    fact_rows = _come(new, "facts", delta[Relation.FACTS], ["key", "head", "tail", "vector"], old.fragments["facts"])
-    passage_rows = _come(new, "passages", delta[Relation.PASSAGES], ["key", "vector"], old.fragments["passages"])
+    fact_rows = _come(old, new, "facts", delta[Relation.FACTS], ["key", "head", "tail", "vector"])
+    passage_rows = _come(old, new, "passages", delta[Relation.PASSAGES], ["key", "vector"])
 
     passages = _moved(old.passages, kinds.passages, delta[Relation.PASSAGES], passage_rows)
     facts = _moved(old.facts, kinds.facts, delta[Relation.FACTS], fact_rows)
@@ -190,21 +190,23 @@ def advance(old: Snapshot, manifest: Manifest, delta: Segment) -> Snapshot:
     )
 
 
-def _come(new: Snapshot, table: TableName, rows: Incidence, columns: list[str], known: frozenset[int]) -> Any:
-    """The rows that the delta added to a table, as an Arrow table."""
-    keys = [key for key, weight in zip(rows.rows(), rows.weight.tolist(), strict=True) if weight > 0]
+def _come(old: Snapshot, new: Snapshot, table: TableName, rows: Incidence, columns: list[str]) -> pa.Table:
+    """The rows that the delta added to a table."""
+    keys = {key for key, weight in zip(rows.rows(), rows.weight.tolist(), strict=True) if weight > 0}
     dataset = new.dataset(table)
     if not keys:
         return dataset.schema.empty_table().select(columns)
-    fresh = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id not in known]
+    if new.manifest.number < old.manifest.number:
+        # What comes back on the way to an older snapshot was deleted since, from fragments of any age.
+        return read_columns(dataset, sorted(keys), columns)
+    fresh = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id not in old.fragments[table]]
     # New rows are in new fragments. After a compaction old rows are there too, so only what was asked for is kept.
     found = (
         dataset.scanner(columns=columns, fragments=fresh).to_table()
         if fresh
         else dataset.schema.empty_table().select(columns)
     )
-    wanted = set(keys)
-    return found.filter(pa.array([key in wanted for key in found["key"].to_pylist()], pa.bool_()))
+    return found.filter(pa.array([key in keys for key in found["key"].to_pylist()], pa.bool_()))
 
 
 def _moved(table: VectorTable, numbers: Numbers, rows: Incidence, come: Any) -> VectorTable:

@@ -82,7 +82,7 @@ def test_what_is_no_manifest_is_not_counted(manifests: Manifests) -> None:
 def test_a_number_that_cannot_be_read_says_why(manifests: Manifests) -> None:
     for number in (4, 5, 8):
         manifests.commit(manifest(number))
-    with pytest.raises(SnapshotGone, match="oldest that can be read is 4"):
+    with pytest.raises(SnapshotGone, match="nearest that stand: 4"):
         manifests.read(3)
     with pytest.raises(SnapshotGone):
         manifests.read(6)
