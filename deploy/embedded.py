@@ -15,6 +15,7 @@ from index.errors import GistreamError
 from index.home import Home
 from index.metrics import Metrics
 from index.types import DocumentEvent
+from query.history import History
 from query.parts import Parts
 from query.readers import Readers
 from query.service import create_app
@@ -56,11 +57,13 @@ class Embedded:
         with ExitStack() as stack:
             home, metrics, warming = Home(self._settings.data), Metrics(), WarmUp()
             readers = Readers(home, metrics)
+            history = History(readers, metrics)
             metrics.watch("gistream_namespaces_open", readers.__len__, role="reader")
+            metrics.watch("gistream_older_snapshots_held", history.__len__)
             if self._read_only:
-                parts = self._reading(stack, readers, metrics)
+                parts = self._reading(stack, readers, history, metrics)
             else:
-                parts = self._writing(stack, readers, metrics)
+                parts = self._writing(stack, readers, history, metrics)
             parts = replace(parts, not_ready=partial(_first, parts.not_ready, warming.unfinished))
             self._not_ready = parts.not_ready
             stack.enter_context(readers)
@@ -82,7 +85,7 @@ class Embedded:
         """What /health/ready says when it says no; None while all is well."""
         return self._not_ready()
 
-    def _writing(self, stack: ExitStack, readers: Readers, metrics: Metrics) -> Parts:
+    def _writing(self, stack: ExitStack, readers: Readers, history: History, metrics: Metrics) -> Parts:
         pipeline = measured(build_pipeline(self._settings), metrics)
         log = stack.enter_context(open_log(self._settings))
         lag = Lag(log, readers.home)
@@ -93,6 +96,7 @@ class Embedded:
         runner.start()
         return Parts(
             readers=readers,
+            history=history,
             embedder=pipeline.embedder,
             decode=self._decode,
             inbox=log,
@@ -103,12 +107,13 @@ class Embedded:
             max_wait=self._settings.wait_timeout,
         )
 
-    def _reading(self, stack: ExitStack, readers: Readers, metrics: Metrics) -> Parts:
+    def _reading(self, stack: ExitStack, readers: Readers, history: History, metrics: Metrics) -> Parts:
         """A log that is there tells how far the snapshots lag behind; none is made where there is none."""
         path = log_path(self._settings)
         log = stack.enter_context(Log(path)) if path.exists() else None
         return Parts(
             readers=readers,
+            history=history,
             embedder=MeasuredEmbedder(build_embedder(self._settings), metrics),
             decode=self._decode,
             inbox=None,

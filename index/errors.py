@@ -5,7 +5,7 @@ GistreamError
 ├── StoreError            the files of a namespace are not as they must be
 │   ├── Torn              a file is cut short or its checksum is wrong
 │   ├── WrongFingerprint  the index was made otherwise: rebuild it
-│   └── SnapshotGone      that snapshot is older than the retention
+│   └── SnapshotGone      that snapshot was cleaned away
 ├── WriterError
 │   ├── WriterBusy        another process on this machine writes this namespace
 │   ├── WriterFenced      another writer took the namespace over: stop
@@ -15,6 +15,7 @@ GistreamError
 │   └── ModelUnavailable  the endpoint did not answer (recoverable)
 ├── NotFound              no such namespace, document, snapshot or dead letter
 ├── NotYet                a write is not visible within the time the caller allowed (recoverable)
+│   └── TooStale          what is visible is older than the caller allows
 └── BadRequest            a question or setting that makes no sense
 """
 
@@ -49,7 +50,7 @@ class WrongFingerprint(StoreError):
 
 
 class SnapshotGone(StoreError):
-    """The snapshot asked for is older than the retention."""
+    """The snapshot asked for is beyond the retention, or of an index that a rebuild has replaced."""
 
 
 class WriterError(GistreamError):
@@ -90,6 +91,10 @@ class NotYet(GistreamError):
     """A write is not visible within the time the caller allowed."""
 
     recoverable = True
+
+
+class TooStale(NotYet):
+    """What is visible lacks events that were accepted longer ago than the caller allows."""
 
 
 class BadRequest(GistreamError):

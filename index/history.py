@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .errors import BadRequest, NotFound, SnapshotGone
+from .errors import BadRequest, NotFound, SnapshotGone, StoreError
 from .graph.segment import Segment, read_segment, total
 from .manifest import Manifest, Manifests, now
 
@@ -82,13 +82,13 @@ def between(folder: Path, before: Manifest, after: Manifest) -> Segment:
 
 @contextmanager
 def standing(folder: Path, *numbers: int) -> Iterator[None]:
-    """Whatever fails inside while one of these snapshots is cleaned away fails for that reason: raises SnapshotGone.
+    """What cannot be read inside because one of these snapshots was cleaned away: raises SnapshotGone.
 
     Manifests go before the files that they name, so a file that is missing has no manifest any more.
     """
     try:
         yield
-    except Exception as error:
+    except (StoreError, OSError, RuntimeError, ValueError, KeyError) as error:
         manifests = Manifests(folder / "manifests")
         for number in numbers:
             if not manifests.exists(number):

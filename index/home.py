@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -70,6 +71,14 @@ class Home:
         if pointer is None or pointer.deleted:
             raise NotFound(f"there is no namespace {name}", hint="the first document sent to it creates it")
         return self._folder(name) / pointer.incarnation
+
+    def remade(self, name: str) -> datetime | None:
+        """When the living incarnation took the place of a former one; None for the first. Numbers of snapshots start
+        over with it.
+        """
+        if len(_numbers(self._folder(name) / "pointers")) < 2:
+            return None
+        return datetime.fromtimestamp(self._pointed(name), UTC)
 
     def fresh(self, name: str) -> Path:
         """A new empty incarnation that nobody sees until `point` names it."""

@@ -27,6 +27,7 @@ CounterName = Literal[
     "gistream_commits_total",
     "gistream_writers_fenced_total",
     "gistream_queries_total",
+    "gistream_as_of_total",
 ]
 GaugeName = Literal[
     "gistream_lag_events",
@@ -35,6 +36,7 @@ GaugeName = Literal[
     "gistream_dead_letters_waiting",
     "gistream_namespaces_open",
     "gistream_namespaces_in_trouble",
+    "gistream_older_snapshots_held",
 ]
 HistogramName = Literal[
     "gistream_freshness_seconds",
@@ -46,6 +48,8 @@ HistogramName = Literal[
     "gistream_maintenance_seconds",
     "gistream_snapshot_swap_seconds",
     "gistream_query_seconds",
+    "gistream_filter_seconds",
+    "gistream_older_snapshot_open_seconds",
 ]
 MetricName = CounterName | GaugeName | HistogramName
 
@@ -113,6 +117,12 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "Outcomes other than ok: the answer's problem document says why.",
         ("mode", "outcome"),
     ),
+    "gistream_as_of_total": Metric(
+        "requests",
+        "Requests for the state at a snapshot or moment, by outcome: `held` in memory, `opened`, `gone`, `unknown`.",
+        "Many `gone`: raise retention_hours. Many `opened` against `held`: questions go back to ever other snapshots.",
+        ("outcome",),
+    ),
     "gistream_lag_events": Metric(
         "events",
         "Events accepted and not yet visible.",
@@ -143,6 +153,11 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "namespaces",
         "Namespaces that cannot be indexed for the moment, while the others go on.",
         "Above 0: the log says of each what is wrong and what to do; its events wait.",
+    ),
+    "gistream_older_snapshots_held": Metric(
+        "snapshots",
+        "Older snapshots kept open for questions about the past.",
+        "It is bounded; together with memory it shows what the past costs.",
     ),
     "gistream_freshness_seconds": Metric(
         "seconds",
@@ -190,6 +205,17 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "One question, from the text to the ranked passages, by mode; waiting for a write is not in it.",
         "Compare modes; where all grow together, with the size of the index or with the processor's load, add readers.",
         ("mode",),
+    ),
+    "gistream_filter_seconds": Metric(
+        "seconds",
+        "Finding out which passages a filter admits; part of the query seconds.",
+        "The first filter on a namespace reads every passage, a new one looks at all metadata; if others are slow, "
+        "the metadata of nearly every document changes all the time.",
+    ),
+    "gistream_older_snapshot_open_seconds": Metric(
+        "seconds",
+        "Opening an older snapshot by going back from the newest.",
+        "It grows with what changed since: ask a moment less long ago, or ask the same one again.",
     ),
 }
 

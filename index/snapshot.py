@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from . import records
 from .aliases import SCALE as ALIAS_SCALE
+from .attributes import AttributeReader, Attributes
 from .graph.incidence import Incidence
 from .graph.rows import SparseRows
 from .graph.segment import Relation, Segment
@@ -63,10 +64,14 @@ class Kinds:
     weights: EdgeWeights
     ranked: list[int]
     """Entities and passages whose rank is written: one kind may get its numbers long before the other."""
+    attributes: AttributeReader
 
     @classmethod
     def fresh(cls, weights: EdgeWeights) -> Kinds:
-        return cls(Numbers(), Numbers(), Numbers(), Numbers(), Grown(2, np.int64), Grown(1, np.uint64), weights, [0, 0])
+        return cls(
+            Numbers(), Numbers(), Numbers(), Numbers(), Grown(2, np.int64), Grown(1, np.uint64), weights, [0, 0],
+            AttributeReader(),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,12 @@ class Snapshot:
         """Numbers of all living passages, ascending."""
         numbers = np.arange(len(self.lengths))
         return numbers[self.passages.rows_of(numbers) >= 0]
+
+    @cached_property
+    def attributes(self) -> Attributes:
+        """What passages may be filtered by; those who never filter never pay for it."""
+        passages = self.dataset("passages")
+        return self.kinds.attributes.read(self.manifest.number, passages, self.kinds.passages, len(self.lengths))
 
     def dataset(self, table: TableName) -> Any:
         if table not in self._datasets:

@@ -131,16 +131,19 @@ class VectorTable:
             raise StoreError(f"item {asked[rows < 0][0]} has no vector", hint="Score items of the same snapshot only.")
         return _exact(self._store.vectors, rows, self._question(q))
 
-    def search(self, q: Float64s, k: int, *, positive: bool = False) -> tuple[Int64s, Float64s]:
+    def search(
+        self, q: Float64s, k: int, *, positive: bool = False, among: NDArray[np.bool_] | None = None
+    ) -> tuple[Int64s, Float64s]:
         """The k items of largest cosine with a unit vector q (d,) and their scores, (m,) each, best first.
 
         All items that score as high as the k-th are there, so m may pass k; equal scores are in order of item, and the
-        caller breaks ties by key. With `positive` only items that score above zero count.
+        caller breaks ties by key. With `positive` only items that score above zero count, with `among` (by item, as
+        long as the largest item of this version) only those that it holds true.
         """
         question = self._question(q)
         if k <= 0 or self.n_live == 0:
             return np.zeros(0, np.int64), np.zeros(0, np.float64)
-        rows = self._candidates(question, k)
+        rows = self._candidates(question, k, self._live if among is None else self._live_among(among))
         scores = _exact(self._store.vectors, rows, question)
         if positive:
             rows, scores = rows[scores > 0], scores[scores > 0]
@@ -160,17 +163,24 @@ class VectorTable:
             )
         return question
 
-    def _candidates(self, q: Float64s, k: int) -> Int64s:
-        """Live rows that may be among the k best: a float32 product, with room for twice its largest error.
+    def _live_among(self, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        # A dead row may belong to an item of a sibling version, which `among` does not know.
+        rows = np.flatnonzero(self._live)
+        live = np.zeros(self.n_rows, np.bool_)
+        live[rows] = among[self._store.items[rows]]
+        return live
+
+    def _candidates(self, q: Float64s, k: int, live: NDArray[np.bool_]) -> Int64s:
+        """Rows of `live` that may be among the k best: a float32 product, with room for twice its largest error.
 
         A dot product of d float32 numbers is wrong by at most d·2⁻²⁴·Σ|xᵢqᵢ| to first order in whatever order it is
         summed (Higham, Accuracy and Stability of Numerical Algorithms, eq. 3.5), the sum is at most ‖x‖‖q‖, and
         rounding q adds one more 2⁻²⁴.
         """
-        if k >= self.n_live:
-            return np.flatnonzero(self._live)
+        if k >= np.count_nonzero(live):
+            return np.flatnonzero(live)
         rough = self._store.vectors[: self.n_rows] @ q.astype(np.float32)
-        rough[~self._live] = -np.inf
+        rough[~live] = -np.inf
         margin = (self.d + 2) * 2.0**-24 * float(np.linalg.norm(q)) * (1 + _NORM_SLACK) + 10.0**-DECIMALS
         kth = float(np.partition(rough, self.n_rows - k)[self.n_rows - k])
         return np.flatnonzero(rough >= kth - 2 * margin)

@@ -73,7 +73,8 @@ def parsed(data: bytes) -> Any:
 
 def described(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The request body of an operation in the OpenAPI document; endpoints parse it themselves, in their threads."""
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+    whole = _inlined({name: part for name, part in schema.items() if name != "$defs"}, schema.get("$defs", {}))
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": whole}}}}
 
 
 def event_schema(*elsewhere: str) -> dict[str, Any]:
@@ -83,6 +84,18 @@ def event_schema(*elsewhere: str) -> dict[str, Any]:
         del schema["properties"][name]
     required = [name for name in schema.pop("required") if name not in elsewhere]
     return schema | ({"required": required} if required else {})
+
+
+def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
+    """A schema with its (not recursive) definitions where they are used: in the document it is not at the root."""
+    match node:
+        case {"$ref": str(reference)}:
+            return _inlined(definitions[reference.removeprefix("#/$defs/")], definitions)
+        case dict():
+            return {name: _inlined(part, definitions) for name, part in node.items()}
+        case list():
+            return [_inlined(part, definitions) for part in node]
+    return node
 
 
 async def _read(request: Request, limit: int) -> bytes:

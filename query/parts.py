@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
@@ -12,8 +12,10 @@ from index.metrics import Metrics
 from index.models.base import Embedder
 from index.types import DocumentEvent, Inbox
 
+from .history import History
 from .problems import ReadOnly
 from .readers import Readers
+from .waiting import Staleness
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,9 @@ class Parts:
     """The fields of an event, checked. Raises InvalidEvent."""
     inbox: Inbox | None
     """Accepts events; None where this service only reads."""
-    staleness: Callable[[str, Mapping[str, int]], float | None]
-    """Namespace and positions of a snapshot -> age in seconds of the oldest accepted event that it does not reflect.
-
-    0 where it reflects all of them, None where no log is at hand that knows.
-    """
+    history: History
+    """Over the same readers."""
+    staleness: Staleness
     dead_letters: Callable[[], int | None]
     """How many wait; None where no log is at hand."""
     not_ready: Callable[[], str | None]

@@ -27,6 +27,7 @@ from index.errors import (
     NotYet,
     SnapshotGone,
     StoreError,
+    TooStale,
     Torn,
     WrongFingerprint,
 )
@@ -78,6 +79,7 @@ STATUSES: Final[Mapping[type[GistreamError], int]] = {
     SnapshotGone: 410,
     StoreError: 503,
     TooLarge: 413,
+    TooStale: 503,
     Torn: 500,
     UnsupportedMediaType: 415,
     WrongFingerprint: 409,

@@ -73,6 +73,10 @@ class Readers:
 
     def refresh(self, name: str) -> Snapshot:
         """The newest snapshot on disk, which is held from then on. Raises as `snapshot` does."""
+        return self.renewed(name).snapshot
+
+    def renewed(self, name: str) -> Reader:
+        """The reader of the newest incarnation, which holds the newest snapshot on disk. Raises as `snapshot` does."""
         return self._renewed(name, self._reader(name))
 
     def _reader(self, name: str) -> Reader:
@@ -96,7 +100,7 @@ class Readers:
                 mine.set_exception(error)
         return held.result()
 
-    def _renewed(self, name: str, reader: Reader) -> Snapshot:
+    def _renewed(self, name: str, reader: Reader) -> Reader:
         """Bring a held reader, or its successor in the namespace's newest incarnation, up to date."""
         folder = self.home.incarnation(name)
         if folder != reader.folder:
@@ -107,9 +111,9 @@ class Readers:
                     reader = Reader(folder)
                     self._replace(name, reader)
         before, started = reader.snapshot, time.perf_counter()
-        if (snapshot := reader.refresh()) is not before:
+        if reader.refresh() is not before:
             self._metrics.observe("gistream_snapshot_swap_seconds", time.perf_counter() - started)
-        return snapshot
+        return reader
 
     def _replace(self, name: str, reader: Reader) -> None:
         done: Future[Reader] = Future()

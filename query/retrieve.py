@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from index.attributes import Mask
 from index.errors import BadRequest, WrongFingerprint
 from index.models.base import Embedder
 from index.snapshot import Snapshot
@@ -19,7 +20,7 @@ from index.types import Passage, Question, Role
 from .explain import explain
 from .explanation import Explanation, Why
 from .limits import DEFAULT_K, DEFAULT_MODE, MAX_K, MAX_QUESTION
-from .modes.base import Mode
+from .modes.base import Mode, ranked
 from .modes.bm25 import BM25Mode
 from .modes.cogito import CogitoMode
 from .modes.dense import DenseMode
@@ -61,7 +62,9 @@ class Answer(BaseModel):
     watermark: datetime | None
     """When the newest event in this snapshot was accepted; null where it holds none."""
     staleness_seconds: float | None
-    """How long the oldest accepted event that is missing here has been waiting; 0 where none is, null if unknown."""
+    """How long the oldest accepted event that is missing here has been waiting; 0 where none is, null where that is
+    unknown, as for a snapshot that was asked for by `as_of`.
+    """
     notes: dict[str, str]
     """What the asker should know, such as {"fallback": "dense"}."""
     passages: list[FoundPassage]
@@ -75,20 +78,23 @@ def retrieve(
     *,
     mode: str = DEFAULT_MODE,
     k: int = DEFAULT_K,
+    eligible: Mask | None = None,
     with_explanation: bool = False,
     staleness_seconds: float | None = None,
 ) -> Answer:
-    """Ask one snapshot. `staleness_seconds` is for those who know the log to say; see Answer.
+    """Ask one snapshot for the best of the passages that a filter's mask leaves eligible (None: all).
 
-    Raises BadRequest for a question, `mode` or `k` that makes no sense, WrongFingerprint where the index was made by
-    another embedder, and what the embedder raises. Only the vectors that the mode reads are asked for.
+    `staleness_seconds` is for those who know the log to say; see Answer. Raises BadRequest for a question, `mode` or
+    `k` that makes no sense, WrongFingerprint where the index was made by another embedder, and what the embedder
+    raises. Only the vectors that the mode reads are asked for.
     """
     _check_question(text)
     if not 1 <= k <= MAX_K:
         raise BadRequest(f"an answer of {k} passages is not possible", hint=f"ask for k of 1 to {MAX_K}")
     if mode not in MODES:
         raise BadRequest(f"there is no mode {mode[:80]!r}", hint=f"the modes are {', '.join(MODES)}")
-    ranking = MODES[mode].rank(snapshot, _embedded(snapshot, embedder, text, MODES[mode].roles), k)
+    question = _embedded(snapshot, embedder, text, MODES[mode].roles)
+    ranking = ranked(MODES[mode], snapshot, question, k, eligible)
     explanation, whys = explain(snapshot, ranking) if with_explanation else (None, {})
     rows = snapshot.passage_rows(passage for passage, _ in ranking.found)
     return Answer(

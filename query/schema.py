@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
+from index.errors import BadRequest
+from index.history import parse_when
 from index.types import Text
 
+from .filters import Filter
 from .limits import DEFAULT_K, DEFAULT_MODE
 
 
@@ -21,7 +24,9 @@ class AsOf(BaseModel):
     watermark: datetime | None
     """When the newest event that it reflects was accepted; null before the first."""
     staleness_seconds: float | None
-    """Age of the oldest accepted event that it does not reflect; 0 where there is none, null where that is unknown."""
+    """Age of the oldest accepted event that it does not reflect; 0 where there is none, null where that is unknown, as
+    for a snapshot that was asked for by `as_of`.
+    """
 
 
 class StoredDocument(AsOf):
@@ -51,22 +56,40 @@ class BatchWritten(Written):
     tokens: list[str]
 
 
-class RetrieveRequest(BaseModel):
-    """A question and how to answer it."""
+def _when(value: object) -> object:
+    try:
+        return parse_when(value) if isinstance(value, str) else value
+    except BadRequest as error:
+        raise ValueError(f"{error.message}: {error.hint}") from None
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+class RetrieveRequest(Filter):
+    """A question and how to answer it."""
 
     question: Text
     mode: str = DEFAULT_MODE
     """How the index is read."""
     k: int = DEFAULT_K
     """Passages wanted."""
+    as_of: Annotated[Annotated[int, Field(lt=2**63)] | datetime | None, BeforeValidator(_when)] = None
+    """Answer from an older snapshot: its number, or a moment for the newest one committed until then."""
     wait_for: str | None = None
     """The token of a write to this namespace that the answer must reflect."""
+    max_staleness: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Seconds: the answer must reflect everything that was accepted so long before the question came. Where it does not
+    in time, the answer is a problem with status 503.
+    """
     wait_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
-    """How long to wait for it before the answer is a problem with status 504."""
+    """How long to wait for a write, or for what is too stale, before the answer is a problem (status 504 for a write).
+    """
     explain: bool = False
     """Show the seeds, the activated entities and the facts that led to each passage."""
+
+    @model_validator(mode="after")
+    def _of_one_time(self) -> Self:
+        if self.as_of is not None and (self.wait_for is not None or self.max_staleness is not None):
+            raise ValueError("as_of asks what was: it cannot wait for what comes (wait_for, max_staleness)")
+        return self
 
 
 class Sizes(BaseModel):

@@ -1,14 +1,26 @@
-"""What every mode of reading offers: a question in, passages in order out, and a trace of how they were found."""
+"""What every mode of reading offers: a question in, passages in order out, and a trace of how they were found.
+
+A filter decides what may be answered, and nothing else: the index still knows all of its passages, so word statistics,
+walks and links are those of the whole snapshot, and go through passages that no answer may hold. (`as_of` is what
+asks an index that does not know them.) It reaches a mode as `eligible`, a mask by passage number, and `ranked` is the
+only caller: it drops what the mask excludes and asks for more passages until k are left or the mode has no more. So
+
+- a mode that would rank every passage may ignore `eligible` and is right, at the price of ranking deeper;
+- a mode that looks at the best candidates only, of whatever kind, must choose the candidates among the eligible
+  (`nearest_passages` and `VectorTable.search` take the mask), or it would find too few;
+- None means that all are eligible, and is the fast way.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from index.attributes import Mask
 from index.keys import halves
 from index.snapshot import Snapshot
 from index.types import Key, Question, Role
@@ -17,6 +29,9 @@ from index.vectors import DECIMALS
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 Trace = TypeVar("Trace", covariant=True)
+
+DEEPER = 8
+"""So many times as many passages are asked of a mode that did not look at the mask and found too few."""
 
 
 class Scored(NamedTuple):
@@ -42,12 +57,25 @@ class Mode(Protocol):
     roles: ClassVar[tuple[Role, ...]]
     """The vectors of the question that it reads; the others may be zero."""
 
-    def rank(self, snapshot: Snapshot, question: Question, k: int) -> Ranking[object]:
-        """At most `k` living passages, best first; a function of snapshot and question, of nothing else.
+    def rank(self, snapshot: Snapshot, question: Question, k: int, eligible: Mask | None = None) -> Ranking[object]:
+        """At most `k` living passages, best first; a function of snapshot, question and mask, of nothing else.
 
         Equal scores (12 decimals) are in order of passage key. A question that has nothing to compare finds nothing.
         """
         ...
+
+
+def ranked(mode: Mode, snapshot: Snapshot, question: Question, k: int, eligible: Mask | None) -> Ranking[object]:
+    """The first `k` passages of a mode that are eligible; see the module. `eligible` is as long as snapshot.lengths."""
+    wanted = k
+    while True:
+        ranking = mode.rank(snapshot, question, wanted, eligible)
+        if eligible is None:
+            return ranking
+        found = tuple(scored for scored in ranking.found if eligible[scored.passage])
+        if len(found) >= k or len(ranking.found) < wanted:
+            return replace(ranking, found=found[:k])
+        wanted *= DEEPER
 
 
 def best_first(keys: Sequence[Key], *scores: Float64s) -> Int64s:

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from index.attributes import Mask
 from index.keys import term_key
 from index.snapshot import Snapshot
 from index.text import terms
@@ -57,7 +58,7 @@ class BM25Mode:
     k1: float = 1.5
     b: float = 0.75
 
-    def rank(self, snapshot: Snapshot, question: Question, k: int) -> Ranking[BM25Trace]:
+    def rank(self, snapshot: Snapshot, question: Question, k: int, eligible: Mask | None = None) -> Ranking[BM25Trace]:
         """See Mode; only passages that hold at least one of the words are found."""
         matched = tuple(self._matched(snapshot, question.text))
         if not matched:
@@ -65,6 +66,8 @@ class BM25Mode:
         numbers, place = np.unique(np.concatenate([term.passages for term in matched]), return_inverse=True)
         # bincount adds in the order given, which is that of the words: the same sum under any numbering.
         scores: Float64s = np.bincount(place, np.concatenate([term.weights for term in matched])).astype(np.float64)
+        if eligible is not None:
+            numbers, scores = numbers[eligible[numbers]], scores[eligible[numbers]]
         if len(scores) > k:
             # A hair below the k-th, so that rounding cannot part those that count as equal.
             kept = scores >= np.partition(scores, len(scores) - k)[len(scores) - k] - 1e-9

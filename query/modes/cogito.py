@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from index.attributes import Mask
 from index.snapshot import Snapshot
 from index.types import Question, Role
 
@@ -69,21 +70,25 @@ class CogitoMode:
     """ρ: passages seed the walk with this share of their similarity, as in the authors' release."""
     passage_seed_top: int = 200
 
-    def rank(self, snapshot: Snapshot, question: Question, k: int) -> Ranking[CogitoTrace]:
-        """See Mode."""
-        return self.rank_split(snapshot, [question], k)
+    def rank(
+        self, snapshot: Snapshot, question: Question, k: int, eligible: Mask | None = None
+    ) -> Ranking[CogitoTrace]:
+        """See Mode; the walk passes through all, candidates are eligible passages only."""
+        return self.rank_split(snapshot, [question], k, eligible)
 
-    def rank_split(self, snapshot: Snapshot, parts: Sequence[Question], k: int) -> Ranking[CogitoTrace]:
+    def rank_split(
+        self, snapshot: Snapshot, parts: Sequence[Question], k: int, eligible: Mask | None = None
+    ) -> Ranking[CogitoTrace]:
         """Rank for a question that was split into `parts` (at least one), each read alone, then merged.
 
         Passages are in the order in which they were chosen, so scores of different parts stand side by side.
         """
-        readings = tuple(self._read(snapshot, part) for part in parts)
+        readings = tuple(self._read(snapshot, part, eligible) for part in parts)
         chosen = tuple(merge(snapshot, [reading.ranked for reading in readings], k))
         notes = {"fallback": "dense"} if any(reading.fallback for reading in readings) else {}
         return Ranking(tuple(Scored(c.passage, c.score) for c in chosen), CogitoTrace(readings, chosen), notes)
 
-    def _read(self, snapshot: Snapshot, question: Question) -> Reading:
+    def _read(self, snapshot: Snapshot, question: Question, eligible: Mask | None) -> Reading:
         q = question.to_passages
         facts = nearest_facts(snapshot, question.to_facts, self.fact_k)
         seeds = activated(snapshot, facts, self.alpha, self.beta)
@@ -94,7 +99,7 @@ class CogitoMode:
             nodes = [*(2 * seed.entity for seed in seeds), *(2 * seed.passage + 1 for seed in passage_seeds)]
             weights = [*(seed.weight for seed in seeds), *(seed.score for seed in passage_seeds)]
             spread = self.walk.spread(snapshot, np.array(nodes, np.int64), np.array(weights))
-        among = candidates(snapshot, spread, q, self.candidate_k)
+        among = candidates(snapshot, spread, q, self.candidate_k, eligible)
         ranked = cogni_rank(snapshot, among, spread, q, self.epsilon, self.delta)
         return Reading(question.text, facts, seeds, passage_seeds, spread, among, ranked)
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from index.attributes import Mask
 from index.snapshot import Snapshot
 from index.vectors import DECIMALS
 
@@ -52,16 +53,18 @@ class Chosen(NamedTuple):
     """Chosen because the passages that are best for one question alone left room."""
 
 
-def candidates(snapshot: Snapshot, spread: Spread, q: Float64s, k: int) -> Int64s:
-    """𝒫_c (c,): the first `k` passages by mass, then cosine with q (d,), then key; those without mass come last."""
+def candidates(snapshot: Snapshot, spread: Spread, q: Float64s, k: int, eligible: Mask | None = None) -> Int64s:
+    """𝒫_c (c,): the first `k` eligible passages by mass, then cosine with q (d,), then key; those without mass last."""
     mass = np.round(spread.mass, DECIMALS)
     held = (spread.nodes % 2 == 1) & (mass > 0)
+    if eligible is not None:
+        held[held] = eligible[spread.nodes[held] // 2]
     if np.count_nonzero(held) > k:
         among = mass[held]
         held &= mass >= np.partition(among, len(among) - k)[len(among) - k]
     passages = spread.nodes[held] // 2
     if len(passages) < k:
-        nearest, _ = nearest_passages(snapshot, q, k)
+        nearest, _ = nearest_passages(snapshot, q, k, eligible)
         passages = np.concatenate((passages, np.setdiff1d(nearest, passages)))
     similarity = snapshot.passages.scores(passages, q)
     order = best_first(passage_keys(snapshot, passages), spread.of(2 * passages + 1), similarity)[:k]

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from index.attributes import Mask
 from index.snapshot import Snapshot
 from index.types import Question, Role
 
@@ -24,19 +25,19 @@ class DenseMode:
 
     roles: ClassVar[tuple[Role, ...]] = ("passage-question",)
 
-    def rank(self, snapshot: Snapshot, question: Question, k: int) -> Ranking[DenseTrace]:
+    def rank(self, snapshot: Snapshot, question: Question, k: int, eligible: Mask | None = None) -> Ranking[DenseTrace]:
         """See Mode."""
-        numbers, cosines = nearest_passages(snapshot, question.to_passages, k)
+        numbers, cosines = nearest_passages(snapshot, question.to_passages, k, eligible)
         return Ranking(tuple(map(Scored, numbers.tolist(), cosines.tolist())), DenseTrace())
 
 
-def nearest_passages(snapshot: Snapshot, q: Float64s, k: int) -> tuple[Int64s, Float64s]:
-    """Numbers and cosines (m,), m ≤ k, of the passages nearest to a unit vector q (d,); ties by key.
+def nearest_passages(snapshot: Snapshot, q: Float64s, k: int, eligible: Mask | None = None) -> tuple[Int64s, Float64s]:
+    """Numbers and cosines (m,), m ≤ k, of the eligible passages nearest to a unit vector q (d,); ties by key.
 
     A question without content is the zero vector, equally near to everything: it finds nothing.
     """
     if not np.any(q):
         return np.empty(0, np.int64), np.empty(0)
-    numbers, cosines = snapshot.passages.search(q, k)
+    numbers, cosines = snapshot.passages.search(q, k, among=eligible)
     order = best_first(passage_keys(snapshot, numbers), cosines)[:k]
     return numbers[order], cosines[order]

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from index.attributes import Mask
 from index.snapshot import Snapshot
 from index.types import Question, Role
 
@@ -38,10 +39,13 @@ class HybridMode:
     constant: float = 60.0
     depth: int = 100
 
-    def rank(self, snapshot: Snapshot, question: Question, k: int) -> Ranking[HybridTrace]:
-        """See Mode."""
+    def rank(
+        self, snapshot: Snapshot, question: Question, k: int, eligible: Mask | None = None
+    ) -> Ranking[HybridTrace]:
+        """See Mode; ranks count eligible passages only."""
         trace = HybridTrace(
-            self.dense.rank(snapshot, question, self.depth), self.bm25.rank(snapshot, question, self.depth)
+            self.dense.rank(snapshot, question, self.depth, eligible),
+            self.bm25.rank(snapshot, question, self.depth, eligible),
         )
         fused: defaultdict[int, float] = defaultdict(float)
         for found in (trace.dense.found, trace.bm25.found):

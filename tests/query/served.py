@@ -16,6 +16,7 @@ from index.home import Home
 from index.metrics import Metrics
 from index.models.hashing import HashingEmbedder
 from index.types import Extraction, Triple
+from query.history import History
 from query.parts import Parts
 from query.readers import Readers
 from query.service import create_app
@@ -85,6 +86,7 @@ def serving(data: Path, *, read_only: bool = False) -> Iterator[Served]:
     ):
         parts = Parts(
             readers=readers,
+            history=History(readers, metrics),
             embedder=embedder,
             decode=validated,
             inbox=None if read_only else log,

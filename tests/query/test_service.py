@@ -220,6 +220,7 @@ def test_the_openapi_document_lists_every_address_and_how_errors_look(served: Se
         ("POST", "/v1/namespaces/{namespace}/documents"),
         ("POST", "/v1/namespaces/{namespace}/retrieve"),
         ("GET", "/v1/namespaces/{namespace}/snapshots"),
+        ("GET", "/v1/namespaces/{namespace}/snapshots/diff"),
         ("GET", "/v1/namespaces"),
         ("GET", "/v1/status"),
         ("GET", "/health/live"),
