@@ -41,7 +41,6 @@ for verb in (
     search.search,
     delete.delete,
     status.status,
-    snapshots.snapshots,
     rebuild.rebuild,
     verify.verify,
     settings.settings,
@@ -49,6 +48,7 @@ for verb in (
     demo.demo,
 ):
     app.command()(verb)
+app.add_typer(snapshots.app, name="snapshots")
 app.add_typer(dead_letters.app, name="dead-letters")
 
 

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from index.errors import BadRequest
+
 from .. import show
 from ..options import Data, Json, Namespace, configured
+from ..where import conditions
 
 if TYPE_CHECKING:
     from index.home import Home
     from query.explanation import NearFact, QuestionRead, Why
     from query.retrieve import Answer
+    from query.waiting import Staleness
 
     from ..settings import Settings
 
 _TEXT_SHOWN = 400
 """Characters of a passage; `--json` has all of it."""
 _NAMES_SHOWN = 8
+
+_Moment = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MOMENT",
+        show_default=False,
+        help="Only content of this time or later (--since), or earlier (--until), in ISO 8601.",
+    ),
+]
 
 
 def search(
@@ -28,9 +44,34 @@ def search(
     mode: Annotated[str | None, typer.Option(show_default=False, help="cogito, dense, bm25 or hybrid.")] = None,
     k: Annotated[int | None, typer.Option("--k", "-k", show_default=False, help="How many passages, 1 to 200.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show what led to each passage.")] = False,
+    since: _Moment = None,
+    until: _Moment = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            show_default=False,
+            help="Only where the metadata says so: = >= <= > <, or KEY alone; values of one KEY are alternatives.",
+        ),
+    ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHEN", show_default=False, help="Ask an older snapshot: its number, or a moment in ISO 8601."
+        ),
+    ] = None,
     wait_for: Annotated[
         str | None,
         typer.Option(metavar="TOKEN", show_default=False, help="Wait for this write. (env: GISTREAM_WAIT_TIMEOUT)"),
+    ] = None,
+    max_staleness: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            show_default=False,
+            help="Wait for all that was accepted so long ago or earlier. (env: GISTREAM_WAIT_TIMEOUT)",
+        ),
     ] = None,
     data: Data = None,
     json: Json = False,
@@ -39,30 +80,44 @@ def search(
 
     Example: gistream search notes "Who repaired the boat of Ada's sister?" --explain
     """
+    from index.history import parse_when, standing
     from index.home import Home
-    from index.reader import Reader
+    from index.metrics import Metrics
     from index.token import Token
+    from query.filters import Filter
+    from query.history import History
     from query.limits import DEFAULT_K, DEFAULT_MODE
+    from query.readers import Readers
     from query.retrieve import retrieve
+    from query.waiting import until_fresh
 
     from ..assembly import build_embedder
 
     settings = configured(data=data)
     token = None if wait_for is None else Token.parse(wait_for)
+    when = None if as_of is None else parse_when(as_of)
+    filter = Filter(since=_moment(since), until=_moment(until), where=conditions(where or []))
+    if when is not None and (token is not None or max_staleness is not None):
+        raise BadRequest("--as-of asks what was", hint="it cannot wait for what comes (--wait-for, --max-staleness)")
     home = Home(settings.data)
-    reader = Reader(home.incarnation(namespace))
-    if token is not None:
-        reader.wait_for(token.source, token.position, settings.wait_timeout)
-    snapshot = reader.snapshot
-    answer = retrieve(
-        snapshot,
-        build_embedder(settings),
-        question,
-        mode=DEFAULT_MODE if mode is None else mode,
-        k=DEFAULT_K if k is None else k,
-        with_explanation=explain,
-        staleness_seconds=_staleness(settings, home, namespace, snapshot.manifest.positions),
-    )
+    readers = Readers(home, Metrics())
+    with _staleness(settings, home) as staleness:
+        if token is not None:
+            readers.renewed(namespace).wait_for(token.source, token.position, settings.wait_timeout)
+        if max_staleness is not None:
+            asyncio.run(until_fresh(readers, staleness, namespace, max_staleness, settings.wait_timeout))
+        snapshot = History(readers, Metrics()).snapshot(namespace, when)
+        with standing(snapshot.folder, snapshot.manifest.number):
+            answer = retrieve(
+                snapshot,
+                build_embedder(settings),
+                question,
+                mode=DEFAULT_MODE if mode is None else mode,
+                k=DEFAULT_K if k is None else k,
+                eligible=filter.mask(snapshot),
+                with_explanation=explain,
+                staleness_seconds=staleness(namespace, snapshot.manifest.positions) if when is None else None,
+            )
     if json:
         show.as_json(answer.model_dump(mode="json"))
     else:
@@ -70,16 +125,30 @@ def search(
             print(show.printable(line))
 
 
-def _staleness(settings: Settings, home: Home, namespace: str, positions: Mapping[str, int]) -> float | None:
+def _moment(written: str | None) -> datetime | None:
+    from index.history import parse_moment
+
+    try:
+        return None if written is None else parse_moment(written)
+    except ValueError as error:
+        raise BadRequest(
+            f"{written[:40]!r} is no moment" if written else "a moment is empty", hint=str(error)
+        ) from None
+
+
+@contextmanager
+def _staleness(settings: Settings, home: Home) -> Iterator[Staleness]:
+    """What knows how stale a snapshot is; nobody does where there is no log."""
     from streams.log import Log
 
     from ..assembly import log_path
     from ..lag import Lag
 
     if not log_path(settings).exists():
-        return None
+        yield lambda *_: None
+        return
     with Log(log_path(settings)) as log:
-        return Lag(log, home).staleness(namespace, positions)
+        yield Lag(log, home).staleness
 
 
 def _lines(answer: Answer) -> Iterator[str]:

@@ -22,7 +22,7 @@ from query.retrieve import MODES
 from .terminal import Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
-VERBS = "serve ingest search delete status snapshots rebuild verify settings eval demo".split()
+VERBS = "serve ingest search delete status rebuild verify settings eval demo".split()
 HEAVY = ("lancedb", "lance", "numba", "scipy", "pyarrow", "numpy", "pydantic", "fastapi", "openai")
 
 
@@ -39,8 +39,9 @@ def kinds(kind: type[GistreamError] = GistreamError) -> Iterator[type[GistreamEr
 
 
 def test_the_commands_are_these() -> None:
+    snapshots = ["snapshots list", "snapshots diff"]
     letters = ["dead-letters list", "dead-letters show", "dead-letters replay"]
-    assert list(commands()) == [*VERBS, *letters]
+    assert list(commands()) == [*VERBS, *snapshots, *letters]
 
 
 @pytest.mark.parametrize("name", [*commands()])
@@ -110,6 +111,13 @@ def test_what_is_no_error_of_ours_is_a_defect_with_its_traceback(
         (("search", "nowhere", "what?", "--wait-for", "soon"), Exit.USAGE, "'soon' is no token"),
         (("delete", "nowhere", "a"), Exit.NOT_FOUND, "there is no namespace nowhere"),
         (("delete", "../up", "a"), Exit.NOT_FOUND, "'../up' is no namespace"),
+        (("search", "nowhere", "what?", "--as-of", "soon"), Exit.USAGE, "'soon' names no snapshot"),
+        (("search", "nowhere", "what?", "--until", "soon"), Exit.USAGE, "'soon' is no moment"),
+        (("search", "nowhere", "what?", "--where", "=x"), Exit.USAGE, "'=x' is no condition"),
+        (("search", "nowhere", "what?", "--as-of", "1", "--wait-for", "log:1"), Exit.USAGE, "asks what was"),
+        (("search", "nowhere", "what?", "--max-staleness", "1"), Exit.USAGE, "there is no log"),
+        (("snapshots", "diff", "1", "2"), Exit.USAGE, "there are 0 namespaces"),
+        (("snapshots", "diff", "1", "2", "nowhere"), Exit.NOT_FOUND, "there is no namespace nowhere"),
         (("snapshots", "nowhere"), Exit.NOT_FOUND, "there is no namespace nowhere"),
         (("verify", "nowhere"), Exit.NOT_FOUND, "there is no namespace nowhere"),
         (("rebuild", "nowhere"), Exit.NOT_FOUND, "there is no namespace nowhere"),

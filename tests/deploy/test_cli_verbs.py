@@ -56,6 +56,54 @@ def test_status_and_snapshots_tell_what_is_there(gistream: Terminal) -> None:
     assert "notes" in people and "1 dead letters wait" in people
 
 
+def test_a_question_about_the_past(gistream: Terminal) -> None:
+    gistream.ok("ingest", "notes", "-", stdin=lines(ANN))
+    before = gistream.ok("snapshots", "notes", "--json").json["snapshots"][0]
+    gistream.ok("ingest", "notes", "-", stdin=lines({**ANN, "text": "Cy Dow sank the Swallow."}))
+    for when in (str(before["snapshot"]), before["time"]):
+        found = gistream.ok("search", "notes", "Who repaired the Swallow?", "--as-of", when, "--json").json
+        assert found["passages"][0]["text"].startswith("Ann Lee repaired")
+        assert (found["snapshot"], found["staleness_seconds"]) == (before["snapshot"], None)
+    ended = gistream("search", "notes", "Swallow", "--as-of", "99")
+    assert (ended.code, "there is no snapshot 99" in ended.err) == (Exit.NOT_FOUND, True)
+
+    newest = str(gistream.ok("status", "--json").json["namespaces"]["notes"]["snapshot"])
+    told = gistream.ok("snapshots", "diff", str(before["snapshot"]), newest).out
+    assert "documents: 0 came, 0 went, 1 changed\n  ~ people/ann  Ann\n" in told
+    assert "  + people/ann  Cy Dow sank the Swallow.\n" in told and "  + Cy Dow\n" in told and "  - Bea Lee\n" in told
+    few = gistream.ok("snapshots", "diff", newest, str(before["snapshot"]), "notes", "--limit", "1").out
+    assert " more\n" in few
+    diff = gistream.ok("snapshots", "diff", str(before["snapshot"]), newest, "--json").json
+    assert (diff["namespace"], diff["passages"]["came"], diff["passages"]["went"]) == ("notes", 1, 1)
+
+
+def test_a_question_about_some_of_the_documents(gistream: Terminal) -> None:
+    log = {"id": "log", "text": "Bea Lee sold the Swallow.", "metadata": {"year": 1931, "by": ["Ann", "Cy"]}}
+    gistream.ok("ingest", "notes", "-", stdin=lines(ANN, BEA, log))
+
+    def ask(*options: str) -> set[str]:
+        found = gistream.ok("search", "notes", "Bea Lee", *options, "--json").json
+        return {passage["document"] for passage in found["passages"]}
+
+    assert ask() == {"people/ann", "people/bea", "log"}
+    assert ask("--until", "1969-07-21") == ask("--since", "1969-07-20") == {"people/bea"}
+    assert ask("--where", "year=1931") == ask("--where", "by=Cy", "--where", "by=Bo") == ask("--where", "by") == {"log"}
+    assert ask("--where", "year>=1931", "--where", "year<1932") == {"log"}
+    assert ask("--where", "year>1931") == set()
+    ended = gistream("search", "notes", "Bea", "--where", "year>1", "--where", "year>2")
+    assert (ended.code, "two bounds" in ended.err) == (Exit.USAGE, True)
+
+
+def test_an_answer_may_not_be_staler_than_allowed(gistream: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GISTREAM_WAIT_TIMEOUT", "0.05")
+    gistream.ok("ingest", "notes", "-", stdin=lines(ANN))
+    gistream.ok("search", "notes", "Swallow", "--max-staleness", "0")
+    gistream.ok("ingest", "notes", "-", "--no-wait", stdin=lines(BEA))
+    gistream.ok("search", "notes", "Swallow", "--max-staleness", "1000")
+    ended = gistream("search", "notes", "Swallow", "--max-staleness", "0")
+    assert (ended.code, "lacks an event" in ended.err) == (Exit.NOT_YET, True)
+
+
 def test_a_line_may_name_another_namespace(gistream: Terminal) -> None:
     gistream.ok("ingest", "notes", "-", stdin=lines(ANN, {**BEA, "namespace": "others"}))
     told = gistream.ok("status", "--json").json["namespaces"]

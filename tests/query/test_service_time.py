@@ -178,7 +178,7 @@ def test_the_past_cannot_be_waited_for(served: Served) -> None:
 
 def test_two_snapshots_are_compared(served: Served) -> None:
     def diff(before: object, after: object, limit: int = 100) -> Any:
-        asked = {"before": str(before), "after": str(after), "limit": limit}
+        asked = {"before": str(before), "after": str(after), "limit": str(limit)}
         return served.client.get("/v1/namespaces/ns/snapshots/diff", params=asked)
 
     found = diff(2, 3).json()
