@@ -118,8 +118,10 @@ def _nothing(values: Distinct) -> Attributes:
 def _added(known: Attributes, passages: Any, unseen: frozenset[int], keys: Numbers, length: int) -> Attributes:
     """With the rows of `unseen` fragments: a row never changes where it is, it moves to a new fragment."""
     event_times, metadata = np.full(length, NO_TIME, np.int64), np.zeros(length, np.int64)
-    event_times[: len(known.event_times)] = known.event_times
-    metadata[: len(known.metadata)] = known.metadata
+    # Looking back may have given numbers that the newer snapshot, held before, does not know.
+    kept = min(length, len(known.event_times))
+    event_times[:kept] = known.event_times[:kept]
+    metadata[:kept] = known.metadata[:kept]
     fragments = [fragment for fragment in passages.get_fragments() if fragment.fragment_id in unseen]
     if fragments:
         try:
