@@ -89,13 +89,13 @@ def manifest_of(home: Home, name: str, folder: Path, when: When) -> Manifest:
     """
     try:
         return find(Manifests(folder / "manifests"), when)
-    except NotFound as error:
+    except (NotFound, SnapshotGone) as error:
         since = home.remade(name)
-        if since is None or not _may_have_been(when, since):
+        if since is None:
+            raise
+        # Numbers start over, so one that is not there yet may have been there before.
+        before = when < since if isinstance(when, datetime) else when > 0 and isinstance(error, NotFound)
+        if not before:
             raise
         made = f"namespace {name} was made anew at {since:%Y-%m-%d %H:%M:%S} UTC, and its former index is gone"
         raise SnapshotGone(f"{error.message}: {made}", hint=error.hint) from error
-
-
-def _may_have_been(when: When, since: datetime) -> bool:
-    return when < since if isinstance(when, datetime) else when > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from index.clock import from_microseconds
 from index.compare import Difference, differences, newest_state, state
 from index.home import Home
 from index.lock import WriterLock
+from index.maintenance import Retention
 from index.manifest import Manifest, Manifests
 from index.tables import open_dataset
 from index.types import Accepted, Document, DocumentEvent
@@ -22,6 +24,8 @@ from .log import SOURCE
 from .pipeline import Opened, Pipeline, open_successor
 
 BATCH = 256
+
+ONLY_THE_NEWEST = Retention(reach=timedelta(0), every=timedelta(0))
 
 Progress = Callable[[int, int], None]
 """Documents done, documents in all."""
@@ -44,6 +48,8 @@ def rebuild(home: Home, name: str, pipeline: Pipeline, progress: Progress = _sil
         opened = open_successor(home, name, pipeline, former.positions)
         try:
             replay(opened, name, folder, former, pipeline, progress)
+            # Nobody may ask for the half of a namespace that each step on the way was.
+            maintenance.clean(opened.writer, ONLY_THE_NEWEST)
         finally:
             # Closing makes it durable, as what a pointer names must be.
             opened.writer.close()

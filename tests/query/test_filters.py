@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from pydantic import ValidationError
 
 from index.attributes import Distinct, Mask
 from index.clock import from_microseconds, to_microseconds
+from index.reader import Reader
 from index.snapshot import Snapshot
 from index.types import Passage, Question, Role
 from query.filters import Condition, Filter
@@ -232,6 +234,25 @@ def test_only_what_changed_is_read_again(tmp_path_factory: pytest.TempPathFactor
             assert mask is not None
             rows = snapshot.passage_rows(number for number in snapshot.live_passages.tolist() if mask[number])
             assert {row.document for row in rows.values()} == expected
+
+
+def test_going_back_brings_back_what_was_in_a_fragment_that_is_known(tmp_path: Path) -> None:
+    filter = Filter(where={"revision": Condition(equals=0)})
+    with SmallIndex(tmp_path) as index:
+        first = index.change([a_document(1), a_document(2), a_document(3)])
+        index.change([a_document(2, 1)], gone=["d3"])
+        reader = Reader(index.folder)
+
+        def found(snapshot: Snapshot) -> set[str]:
+            mask = filter.mask(snapshot)
+            assert mask is not None
+            rows = snapshot.passage_rows(number for number in snapshot.live_passages.tolist() if mask[number])
+            return {row.document for row in rows.values()}
+
+        assert found(reader.snapshot) == {"d1"}
+        assert found(reader.older(first.manifest)) == {"d1", "d2", "d3"}
+        index.change([a_document(4), a_document(3)])
+        assert found(reader.refresh()) == {"d1", "d3", "d4"}
 
 
 def test_no_text_is_put_to_a_test_twice() -> None:

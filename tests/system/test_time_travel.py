@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 
 from index import maintenance
 from index.errors import SnapshotGone
-from index.history import standing
+from index.history import When, standing
 from index.home import Home
 from index.maintenance import Retention
 from index.manifest import Manifests, now
@@ -88,7 +88,9 @@ def test_answers_as_of_a_snapshot_are_those_it_gave(steps: Sequence[Step]) -> No
         check(Path(folder), steps)
 
 
-KEPT = timedelta(seconds=2)
+KEPT = timedelta(seconds=1)
+LONGEST = 90.0
+"""Seconds; a busy machine needs more of them for the same work."""
 
 
 def test_the_past_answers_while_it_is_cleaned_up_behind(tmp_path: Path) -> None:
@@ -107,13 +109,13 @@ def test_the_past_answers_while_it_is_cleaned_up_behind(tmp_path: Path) -> None:
         try:
             while not stop.is_set():
                 number = own.choice(list(told))
-                when, began = own.choice([number, times[number]]), now()
+                when: When = times[number] if own.random() < 0.5 else number
                 try:
                     snapshot = history.snapshot(NAMESPACE, when)
                     with standing(snapshot.folder, snapshot.manifest.number):
                         found = answers(snapshot, QUESTIONS[:1])
                 except SnapshotGone:
-                    assert not manifests.exists(number) and began - times[number] > KEPT
+                    assert not manifests.exists(number) and now() - times[number] > KEPT
                     gone[which] += 1
                     continue
                 # A moment whose snapshot is gone means an earlier one, perhaps one that maintenance made.
@@ -141,13 +143,13 @@ def test_the_past_answers_while_it_is_cleaned_up_behind(tmp_path: Path) -> None:
         askers = [threading.Thread(target=keep_asking, args=(which,)) for which in range(4)]
         for asker in askers:
             asker.start()
-        commits, cleaned, until = 0, 0, time.monotonic() + 8
-        while time.monotonic() < until and not stop.is_set():
+        commits, cleaned, until = 0, 0, time.monotonic() + LONGEST
+        while (commits < 24 or cleaned < 10 or sum(right) < 20) and time.monotonic() < until and not stop.is_set():
             commit()
             commits += 1
             [writer] = runner.writers()
             maintenance.merge(writer, fan=3)
-            if commits % 8 == 0:
+            if commits % 4 == 0:
                 maintenance.compact(writer)
                 cleaned += maintenance.clean(writer, Retention(reach=timedelta(0), every=KEPT))
         stop.set()
@@ -155,4 +157,4 @@ def test_the_past_answers_while_it_is_cleaned_up_behind(tmp_path: Path) -> None:
             asker.join()
     if errors:
         raise errors[0]
-    assert sum(right) > 10 and cleaned > 0, (right, gone, commits, cleaned)
+    assert sum(right) >= 20 and cleaned >= 10, (right, gone, commits, cleaned)
