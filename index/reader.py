@@ -10,7 +10,7 @@ from .errors import NotFound, NotYet, StoreError
 from .graph.segment import Segment, read_segment, total
 from .history import between, standing
 from .manifest import Manifest, Manifests
-from .snapshot import PLAIN_WEIGHTS, EdgeWeights, Snapshot, advance, empty
+from .snapshot import PLAIN_WEIGHTS, EdgeWeights, Snapshot, advance, empty, step
 
 
 class Reader:
@@ -68,8 +68,10 @@ class Reader:
                 return held
             try:
                 delta = between(self.folder, held.manifest, manifest)
+                # Whoever follows the commits waits for as little as possible.
+                read = step(held, manifest, delta)
                 with self._lock:
-                    return advance(held, manifest, delta)
+                    return advance(held, manifest, delta, read)
             except StoreError:
                 # The files of the one held may be gone themselves.
                 return self._load(manifest)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -164,16 +164,30 @@ def empty(folder: Path, manifest: Manifest, weights: EdgeWeights) -> Snapshot:
     )  # fmt: skip
 
 
-def advance(old: Snapshot, manifest: Manifest, delta: Segment) -> Snapshot:
+class Step(NamedTuple):
+    """What a snapshot becomes, as far as it is read from disk: the tables opened, and the rows that come."""
+
+    new: Snapshot
+    facts: pa.Table
+    passages: pa.Table
+
+
+def step(old: Snapshot, manifest: Manifest, delta: Segment) -> Step:
+    """Read what `advance` needs for the same arguments; any number of threads may."""
+    new = replace(old, manifest=manifest)
+    facts = _come(old, new, "facts", delta[Relation.FACTS], ["key", "head", "tail", "vector"])
+    passages = _come(old, new, "passages", delta[Relation.PASSAGES], ["key", "vector"])
+    return Step(new, facts, passages)
+
+
+def advance(old: Snapshot, manifest: Manifest, delta: Segment, read: Step | None = None) -> Snapshot:
     """The snapshot of `manifest`, newer or older, which is `old` plus `delta`; `old` stays as it is.
 
     Cost: the delta, and copying some 40 bytes for every number ever given. One thread at a time advances snapshots
-    of one reader.
+    of one reader; it need not wait for the disk where `step` has read before.
     """
     kinds = old.kinds
-    new = replace(old, manifest=manifest)
-    fact_rows = _come(old, new, "facts", delta[Relation.FACTS], ["key", "head", "tail", "vector"])
-    passage_rows = _come(old, new, "passages", delta[Relation.PASSAGES], ["key", "vector"])
+    new, fact_rows, passage_rows = read or step(old, manifest, delta)
 
     passages = _moved(old.passages, kinds.passages, delta[Relation.PASSAGES], passage_rows)
     facts = _moved(old.facts, kinds.facts, delta[Relation.FACTS], fact_rows)
