@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cached_property
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -15,8 +15,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from index.attributes import NO_TIME, Mask
 from index.clock import to_microseconds
 from index.history import parse_moment
-from index.snapshot import Snapshot
 from index.types import Text
+
+if TYPE_CHECKING:
+    # Requests are read by those as well who look at no table.
+    from index.snapshot import Snapshot
 
 Scalar = Text | int | float | bool | None
 Bound = Text | int | float | None
