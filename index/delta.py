@@ -8,8 +8,10 @@ from functools import lru_cache, partial
 from . import keys
 from .graph.incidence import Incidence
 from .graph.segment import Relation, Segment
+from .naming import Sentence, name_key, sentences_of, title_form
 from .text import clean, norm, terms
-from .types import Entity, Extraction, Fact, Key, Passage
+from .turns import turns
+from .types import Document, Entity, Extraction, Fact, Key, Passage
 
 _term_key = lru_cache(maxsize=1 << 17)(keys.term_key)
 _surface_key = lru_cache(maxsize=1 << 15)(partial(keys.key, "surface"))
@@ -19,13 +21,14 @@ class Delta:
     """A sum of contributions that is still being collected.
 
     Adding is commutative and `retract(p)` undoes `assert_(p)` exactly, so the index is the sum over the passages
-    that are left, whatever came before. `entities` and `facts` describe every thing the delta touches, under its
-    key.
+    that are left, whatever came before. `entities`, `facts` and `sentences` describe every thing the delta touches,
+    under its key.
     """
 
     def __init__(self) -> None:
         self.entities: dict[Key, Entity] = {}
         self.facts: dict[Key, Fact] = {}
+        self.sentences: dict[Key, Sentence] = {}
         self._entries: dict[Relation, tuple[list[Key], list[Key], list[int], list[str]]] = {
             relation: ([], [], [], []) for relation in Relation
         }
@@ -43,19 +46,33 @@ class Delta:
         cols.append(col)
         weights.append(weight)
 
-    def spellings(self) -> Incidence:
-        """The votes collected so far, consolidated."""
-        return Incidence.of(*self._entries[Relation.SPELLINGS])
+    def speak(self, passage: Passage, sign: int) -> list[Sentence]:
+        """Add (or with -1 take away) the sentences of a passage, their names, and what it is about."""
+        found = sentences_of(passage)
+        for sentence in found:
+            self.sentences[sentence.key] = sentence
+            weights = [sign * weight for weight in sentence.names.values()]
+            self._extend(Relation.NAMES, map(name_key, sentence.names), [sentence.key] * len(weights), weights)
+        here, keys = [passage.key] * len(found), [sentence.key for sentence in found]
+        self._extend(Relation.SENTENCES, here, keys, [sign * (sentence.place + 1) for sentence in found])
+        if form := title_form(passage.about):
+            self.add(Relation.ABOUT, passage.key, name := name_key(form), sign)
+            self._extend(Relation.TITLES, [name], [name], [sign], [form])
+        return found
+
+    def take_turns(self, document: Document, sign: int) -> None:
+        """Add (or with -1 take away) the turns of a document in its session."""
+        for turn in turns(document):
+            self._extend(Relation.TURNS, [turn.session], [turn.key], [sign], [turn.text])
+
+    def so_far(self, relation: Relation) -> Incidence:
+        """The entries of one relation collected so far, consolidated."""
+        rows, cols, weights, texts = self._entries[relation]
+        return Incidence.of(rows, cols, weights, texts or None)
 
     def segment(self) -> Segment:
         """Everything collected so far, consolidated."""
-        return Segment(
-            {
-                relation: Incidence.of(rows, cols, weights, texts or None)
-                for relation, (rows, cols, weights, texts) in self._entries.items()
-                if rows
-            }
-        )
+        return Segment({relation: self.so_far(relation) for relation, (rows, *_) in self._entries.items() if rows})
 
     def _contribute(self, passage: Passage, sign: int) -> None:
         facts: dict[Key, Fact] = {}

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from .types import Key
 
-Tag = Literal["document", "passage", "entity", "fact", "surface", "term", "row", "text", "extraction"]
+Tag = Literal[
+    "document", "passage", "entity", "fact", "surface", "term", "row", "text", "extraction",
+    "sentence", "name", "word", "session", "turn",
+]  # fmt: skip
 
 
 def key(tag: Tag, *fields: str) -> Key:

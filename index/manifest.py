@@ -18,9 +18,9 @@ from .errors import NotFound, SnapshotGone, Torn, WrongFingerprint
 from .graph.segment import SegmentFile
 from .records import TableName
 
-FORMAT = 1
+FORMAT = 2
 """Changes when an older gistream could not read what this one writes."""
-FEATURES = 1
+FEATURES = 2
 """Changes when the same documents would make other rows, terms or passages: the index should be rebuilt."""
 
 _NAME = re.compile(r"(\d{20})\.json")
@@ -40,6 +40,8 @@ class Fingerprint(BaseModel):
     alias_threshold: float | None
     """None: no alias edges and no entity vectors."""
     alias_same_digits: bool = True
+    sentences: bool = True
+    """Whether sentences, their names and vectors are kept, which only the mode `fused` reads."""
 
 
 class Counts(BaseModel):
@@ -100,8 +102,14 @@ class Manifest(BaseModel):
         return self.model_copy(update={"checksum": self._digest()})
 
     def verify(self, path: Path) -> None:
-        if self.checksum != self._digest():
+        if self.checksum != self._digest(as_read=True):
             raise Torn(f"manifest {path} fails its checksum")
+
+    def require_format(self, folder: Path) -> None:
+        """Raises WrongFingerprint for an index whose tables and segments an older gistream wrote."""
+        if self.fingerprint.format < FORMAT:
+            made = f"the index in {folder} has format {self.fingerprint.format}, and this gistream reads {FORMAT}"
+            raise WrongFingerprint(made, hint="run `gistream rebuild NAMESPACE`: it makes it anew from its documents")
 
     def require(self, fingerprint: Fingerprint, folder: Path) -> None:
         """Raises WrongFingerprint, naming every difference, unless the index was made the way `fingerprint` says."""
@@ -111,8 +119,10 @@ class Manifest(BaseModel):
             hint = "use the former settings, or run `gistream rebuild NAMESPACE`"
             raise WrongFingerprint(f"the index in {folder} was made otherwise: {'; '.join(differences)}", hint=hint)
 
-    def _digest(self) -> str:
-        return blake2b(self.model_copy(update={"checksum": ""}).model_dump_json().encode(), digest_size=16).hexdigest()
+    def _digest(self, *, as_read: bool = False) -> str:
+        """`as_read`: of the fields that the file has, which in an older one may not be all."""
+        dumped = self.model_copy(update={"checksum": ""}).model_dump_json(exclude_unset=as_read)
+        return blake2b(dumped.encode(), digest_size=16).hexdigest()
 
 
 class Manifests:

@@ -22,14 +22,15 @@ _ARTICLES = frozenset(("the", "a", "an", "i"))
 _FUNCTION_WORDS = _ARTICLES | frozenset(
     """
     about above according across after again against all along also although am among and another any are around as at
-    be because been before behind being below beneath beside besides between beyond both but by can could despite did do
-    does down due during each either even every few finally following for former from had has have he hence her here his
-    how however if in inside instead into is it its just let like many may maybe me meanwhile more moreover most much my
-    near neither nevertheless no none nor not now of off on once one only or other others otherwise our out outside over
-    perhaps please rather several shall she should similarly since so some sometimes soon still such than thanks that
-    their them then there therefore these they this those though through throughout thus to today together tomorrow too
-    toward towards two under unfortunately unless unlike until up upon us very was we well were what when whenever where
-    whereas whether which while who whom whose why will with within without would yes yesterday yet you your
+    be because been before behind being below beneath beside besides between beyond both but by bye can could despite
+    did do does down due during each either even every few finally following for former from had has have he hello
+    hence her here hey hi his how however if in inside instead into is it its just let like many may maybe me
+    meanwhile more moreover most much my near neither nevertheless no none nor not now of off oh ok okay on once one
+    only or other others otherwise our out outside over perhaps please rather several shall she should similarly since
+    so some sometimes soon still such than thank thanks that their them then there therefore these they this those
+    though through throughout thus to today together tomorrow too toward towards two under unfortunately unless unlike
+    until up upon us very was we well were what when whenever where whereas whether which while who whom whose why
+    will with within without would wow yeah yep yes yesterday yet you your
     """.split()
 )
 """Words whose capital at the start of a sentence says nothing."""

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from . import records, things
+from . import records, things, titles
 from .aliases import Aliases, difference
 from .delta import Delta, indexed_text
 from .graph.segment import Relation, Segment
 from .manifest import Counts
 from .records import TableName
+from .titles import Read, Titles
 from .types import Document, Entity, Key, Passage
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
@@ -47,16 +48,18 @@ class Plan:
 
 def plan(
     changes: Changes,
-    segments: Iterable[Segment],
+    segments: Sequence[Segment],
     counts: Counts,
     schemas: Mapping[TableName, pa.Schema],
     embed: Embed,
     aliases: Aliases | None,
+    living: Titles | None,
+    read: Read,
 ) -> Plan:
-    """Work out a batch against the state that is the sum of `segments`.
+    """Work out a batch against the state that is the sum of `segments`; `read` gives its passages.
 
-    `aliases` (None where none are kept) is moved to the state after the batch: drop it when the batch is not
-    committed. Raises what `embed` raises.
+    `aliases` (None where none are kept) and the `living` titles (None where no sentences are kept) are moved to the
+    state after the batch: drop them when the batch is not committed. Raises what `embed` and `read` raise.
     """
     delta = Delta()
     for passage in changes.removed:
@@ -65,6 +68,7 @@ def plan(
     for passage in changes.added:
         delta.assert_(passage)
         delta.add(Relation.PASSAGES, passage.key, records.content(passage), +1)
+    silent, spoken = ([], []) if living is None else _speak(delta, changes, segments, living, read)
 
     touched = [*delta.entities, *delta.facts]
     before = things.votes(segment[Relation.SPELLINGS].select(touched) for segment in segments)
@@ -75,12 +79,11 @@ def plan(
                 delta.add(relation, row.key, records.content(row), sign)
 
     named = [entity.name for entity in entities.come] if aliases is not None else []
-    texts = [*map(indexed_text, changes.added), *(fact.surface for fact in facts.come), *named]
-    vectors = embed(texts)
-    split = len(changes.added), len(changes.added) + len(facts.come)
-    entity_vectors = None if aliases is None else vectors[split[1] :]
-    if aliases is not None and entity_vectors is not None:
-        _join(delta, aliases, entities, entity_vectors, segments)
+    said = [delta.sentences[key].text for key in spoken]
+    texts = [*map(indexed_text, changes.added), *(fact.surface for fact in facts.come), *said, *named]
+    of_passages, of_facts, of_sentences, of_names = _split(embed(texts), len(changes.added), len(facts.come), len(said))
+    if aliases is not None:
+        _join(delta, aliases, entities, of_names, segments)
 
     return Plan(
         delete={
@@ -88,12 +91,14 @@ def plan(
             "passages": [passage.key for passage in changes.removed],
             "entities": [entity.key for entity in entities.gone],
             "facts": [fact.key for fact in facts.gone],
+            "sentences": silent,
         },
         add={
             "documents": records.documents(changes.documents, schemas["documents"]),
-            "passages": records.passages(changes.added, vectors[: split[0]], schemas["passages"]),
-            "entities": records.entities(entities.come, entity_vectors, schemas["entities"]),
-            "facts": records.facts(facts.come, vectors[split[0] : split[1]], schemas["facts"]),
+            "passages": records.passages(changes.added, of_passages, schemas["passages"]),
+            "entities": records.entities(entities.come, None if aliases is None else of_names, schemas["entities"]),
+            "facts": records.facts(facts.come, of_facts, schemas["facts"]),
+            "sentences": records.sentences(spoken, of_sentences, schemas["sentences"]),
         },
         segment=delta.segment(),
         counts=Counts(
@@ -103,6 +108,26 @@ def plan(
             facts=counts.facts + len(facts.come) - len(facts.gone),
         ),
     )
+
+
+def _speak(
+    delta: Delta, changes: Changes, segments: Sequence[Segment], living: Titles, read: Read
+) -> tuple[list[Key], list[Key]]:
+    """Add what the sentences, titles and sessions of a batch change; returns the sentences that go and that come."""
+    gone = {passage.key: delta.speak(passage, -1) for passage in changes.removed}
+    come = {passage.key: delta.speak(passage, +1) for passage in changes.added}
+    titles.join(delta, living, gone, come, segments, read)
+    for sign, documents in ((-1, changes.replaced), (+1, changes.documents)):
+        for document in documents:
+            delta.take_turns(document, sign)
+    silent, spoken = (
+        {sentence.key: None for said in passages.values() for sentence in said} for passages in (gone, come)
+    )
+    return [key for key in silent if key not in spoken], [key for key in spoken if key not in silent]
+
+
+def _split(vectors: NDArray[np.float32], *sizes: int) -> list[NDArray[np.float32]]:
+    return np.split(vectors, np.cumsum(sizes))
 
 
 def _join(

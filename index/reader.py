@@ -109,5 +109,6 @@ class Reader:
         return advance(held, manifest, total(deltas))
 
     def _load(self, manifest: Manifest) -> Snapshot:
+        manifest.require_format(self.folder)
         segments = (read_segment(self.folder / "segments", file) for file in manifest.segments)
         return advance(empty(self.folder, manifest, self._weights), manifest, total(segments))

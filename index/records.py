@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from . import keys
 from .types import Document, Entity, Extraction, Fact, Key, Passage, Triple
 
-TableName = Literal["documents", "passages", "entities", "facts"]
-TABLES: tuple[TableName, ...] = ("documents", "passages", "entities", "facts")
+TableName = Literal["documents", "passages", "entities", "facts", "sentences"]
+TABLES: tuple[TableName, ...] = ("documents", "passages", "entities", "facts", "sentences")
 """The tables whose versions a manifest names."""
 
 Vectors = NDArray[np.float32]
@@ -26,7 +26,8 @@ _TRIPLE = pa.struct([("head", pa.string()), ("relation", pa.string()), ("tail", 
 def schemas(dimensions: int, *, entity_vectors: bool) -> dict[TableName, pa.Schema]:
     """Columns of every pinned table; `vector` is (dimensions,) float32 of unit length, or zeros for an empty text.
 
-    Entities have vectors only where alias edges are kept: nothing else reads them.
+    Entities have vectors only where alias edges are kept: nothing else reads them. Sentences are many, so theirs are
+    float16; their texts are those of their passages.
     """
     vector = ("vector", pa.list_(pa.float32(), dimensions))
     return {
@@ -56,6 +57,7 @@ def schemas(dimensions: int, *, entity_vectors: bool) -> dict[TableName, pa.Sche
                 ("entities", pa.list_(pa.string())),
                 ("triples", pa.list_(_TRIPLE)),
                 ("degraded", pa.bool_()),
+                ("about", pa.string()),
                 vector,
             ]
         ),
@@ -74,6 +76,7 @@ def schemas(dimensions: int, *, entity_vectors: bool) -> dict[TableName, pa.Sche
                 vector,
             ]
         ),
+        "sentences": pa.schema([("key", _KEY), ("vector", pa.list_(pa.float16(), dimensions))]),
     }
 
 
@@ -120,6 +123,7 @@ def passages(rows: Sequence[Passage], vectors: Vectors, schema: pa.Schema) -> pa
             "entities": [list(row.extraction.entities) for row in rows],
             "triples": [[triple._asdict() for triple in row.extraction.triples] for row in rows],
             "degraded": [row.extraction.degraded for row in rows],
+            "about": [row.about for row in rows],
             "vector": _matrix(vectors),
         },
         schema=schema,
@@ -130,8 +134,9 @@ def passage(row: Mapping[str, Any]) -> Passage:
     triples = tuple(Triple(triple["head"], triple["relation"], triple["tail"]) for triple in row["triples"])
     extraction = Extraction(row["memory"], tuple(row["entities"]), triples, row["degraded"])
     return Passage(
-        row["key"], row["document"], row["title"], row["text"], row["metadata"], row["event_time"], extraction
-    )
+        row["key"], row["document"], row["title"], row["text"], row["metadata"], row["event_time"], extraction,
+        row["about"],
+    )  # fmt: skip
 
 
 def entities(rows: Sequence[Entity], vectors: Vectors | None, schema: pa.Schema) -> pa.Table:
@@ -168,17 +173,21 @@ def fact(row: Mapping[str, Any]) -> Fact:
     return Fact(row["key"], row["head"], row["tail"], norms, row["surface"])
 
 
+def sentences(keys: Sequence[Key], vectors: Vectors, schema: pa.Schema) -> pa.Table:
+    return pa.table({"key": list(keys), "vector": _matrix(vectors.astype(np.float16))}, schema=schema)
+
+
 def content(row: Passage | Entity | Fact) -> Key:
     """Address of a row's whole content (without its vector, which follows from it): 16 bytes."""
     return blake2b(repr(row).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def matrix(column: pa.ChunkedArray) -> Vectors:
-    """A vector column as one array (n, d)."""
+def matrix(column: pa.ChunkedArray) -> NDArray[np.floating[Any]]:
+    """A vector column as one array (n, d) of its own precision."""
     width = column.type.list_size
     chunks = [chunk.flatten().to_numpy(zero_copy_only=False).reshape(-1, width) for chunk in column.chunks]
-    return np.concatenate(chunks) if chunks else np.empty((0, width), np.float32)
+    return np.concatenate(chunks) if chunks else np.empty((0, width), column.type.value_type.to_pandas_dtype())
 
 
-def _matrix(vectors: Vectors) -> pa.FixedSizeListArray:
+def _matrix(vectors: NDArray[np.floating[Any]]) -> pa.FixedSizeListArray:
     return pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])

@@ -26,6 +26,7 @@ def newest_holding(folder: Path, manifests: Manifests) -> tuple[Manifest, dict[s
     for number in reversed(manifests.numbers()):
         try:
             manifest = manifests.read(number)
+            manifest.require_format(folder)
             segments = {file.name: read_segment(folder / "segments", file) for file in manifest.segments}
             for name in TABLES:
                 _verify(folder / "tables", name, manifest.tables[name])

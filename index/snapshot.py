@@ -22,6 +22,7 @@ from .keys import halves
 from .manifest import Manifest
 from .numbers import Grown, Numbers
 from .records import TABLES, TableName
+from .spoken import Spoken, follow, nothing_said
 from .tables import open_dataset, read_columns, read_rows
 from .types import Document, Entity, Fact, Key, Passage
 from .vectors import VectorTable
@@ -45,10 +46,6 @@ class EdgeWeights:
 
 
 PLAIN_WEIGHTS = EdgeWeights()
-
-
-SMALL_DELTA = 100_000
-"""Entries that may always stay outside a view's base."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +98,8 @@ class Snapshot:
     ranks: NDArray[np.uint64]
     """Per node the first half of its key: an order that does not depend on history."""
     fragments: Mapping[TableName, frozenset[int]]
+    spoken: Spoken
+    """Sentences, names, titles and sessions; empty where the index keeps no sentences."""
 
     def rows(self, table: TableName, keys: Sequence[Key]) -> list[dict[str, Any]]:
         """Rows of a table without their vectors, in no particular order."""
@@ -160,7 +159,7 @@ def empty(folder: Path, manifest: Manifest, weights: EdgeWeights) -> Snapshot:
     kinds = Kinds.fresh(weights)
     return Snapshot(
         folder, manifest, kinds, VectorTable.empty(d), VectorTable.empty(d), none, np.zeros(0, np.int64), none, none,
-        np.zeros((0, 2), np.int64), np.zeros(0, np.uint64), {name: frozenset() for name in TABLES},
+        np.zeros((0, 2), np.int64), np.zeros(0, np.uint64), {name: frozenset() for name in TABLES}, nothing_said(d),
     )  # fmt: skip
 
 
@@ -170,14 +169,16 @@ class Step(NamedTuple):
     new: Snapshot
     facts: pa.Table
     passages: pa.Table
+    sentences: pa.Table
 
 
 def step(old: Snapshot, manifest: Manifest, delta: Segment) -> Step:
     """Read what `advance` needs for the same arguments; any number of threads may."""
     new = replace(old, manifest=manifest)
-    facts = _come(old, new, "facts", delta[Relation.FACTS], ["key", "head", "tail", "vector"])
-    passages = _come(old, new, "passages", delta[Relation.PASSAGES], ["key", "vector"])
-    return Step(new, facts, passages)
+    facts = _come(old, new, "facts", _added(delta[Relation.FACTS]), ["key", "head", "tail", "vector"])
+    passages = _come(old, new, "passages", _added(delta[Relation.PASSAGES]), ["key", "vector"])
+    sentences = _come(old, new, "sentences", _added(delta[Relation.SENTENCES], by_column=True), ["key", "vector"])
+    return Step(new, facts, passages, sentences)
 
 
 def advance(old: Snapshot, manifest: Manifest, delta: Segment, read: Step | None = None) -> Snapshot:
@@ -187,7 +188,7 @@ def advance(old: Snapshot, manifest: Manifest, delta: Segment, read: Step | None
     of one reader; it need not wait for the disk where `step` has read before.
     """
     kinds = old.kinds
-    new, fact_rows, passage_rows = read or step(old, manifest, delta)
+    new, fact_rows, passage_rows, sentence_rows = read or step(old, manifest, delta)
 
     passages = _moved(old.passages, kinds.passages, delta[Relation.PASSAGES], passage_rows)
     facts = _moved(old.facts, kinds.facts, delta[Relation.FACTS], fact_rows)
@@ -197,6 +198,7 @@ def advance(old: Snapshot, manifest: Manifest, delta: Segment, read: Step | None
     terms, in_passages, frequency = _numbered(delta[Relation.TERMS], kinds.terms, kinds.passages)
     of_facts, supporting, support = _numbered(delta[Relation.SUPPORTS], kinds.facts, kinds.passages)
     ends, others, weights = _edges(delta, kinds)
+    spoken = follow(old.spoken, delta, kinds.passages, sentence_rows)
     lengths = np.zeros(len(kinds.passages), np.int64)
     lengths[: len(old.lengths)] = old.lengths
     np.add.at(lengths, in_passages, frequency)
@@ -205,19 +207,25 @@ def advance(old: Snapshot, manifest: Manifest, delta: Segment, read: Step | None
         new,
         passages=passages,
         facts=facts,
-        postings=_extended(old.postings, terms, in_passages, frequency, len(kinds.terms)),
+        postings=old.postings.grown(terms, in_passages, frequency, len(kinds.terms)),
         lengths=lengths,
-        supports=_extended(old.supports, of_facts, supporting, support, len(kinds.facts)),
-        graph=_extended(old.graph, ends, others, weights, nodes),
+        supports=old.supports.grown(of_facts, supporting, support, len(kinds.facts)),
+        graph=old.graph.grown(ends, others, weights, nodes),
         endpoints=cast(Int64s, kinds.endpoints.view(len(kinds.facts))),
         ranks=_ranks(kinds),
         fragments={name: frozenset(f.fragment_id for f in new.dataset(name).get_fragments()) for name in TABLES},
+        spoken=spoken,
     )
 
 
-def _come(old: Snapshot, new: Snapshot, table: TableName, rows: Incidence, columns: list[str]) -> pa.Table:
-    """The rows that the delta added to a table."""
-    keys = {key for key, weight in zip(rows.rows(), rows.weight.tolist(), strict=True) if weight > 0}
+def _added(entries: Incidence, *, by_column: bool = False) -> set[Key]:
+    """Keys of the table rows that a delta adds."""
+    keys = entries.cols() if by_column else entries.rows()
+    return {key for key, weight in zip(keys, entries.weight.tolist(), strict=True) if weight > 0}
+
+
+def _come(old: Snapshot, new: Snapshot, table: TableName, keys: set[Key], columns: list[str]) -> pa.Table:
+    """The rows with these keys, which came to a table."""
     dataset = new.dataset(table)
     if not keys:
         return dataset.schema.empty_table().select(columns)
@@ -259,17 +267,6 @@ def _edges(delta: Segment, kinds: Kinds) -> tuple[Int64s, Int64s, Int64s]:
     others = [2 * in_passages + 1, 2 * entities, 2 * high, 2 * low, 2 * other]
     weights = [mentioned, mentioned, linked, linked, alike]
     return np.concatenate(ends), np.concatenate(others), np.concatenate(weights)
-
-
-def _extended(view: SparseRows, rows: Int64s, cols: Int64s, weights: Int64s, n_rows: int) -> SparseRows:
-    """The view with a delta; its base is made anew when the entries outside it are half as many, which happens log(N)
-    times.
-    """
-    n_rows = max(n_rows, view.n_rows)
-    if not view.n_rows:
-        return SparseRows.from_entries(rows, cols, weights, n_rows)
-    extended = view.extend(rows, cols, weights, n_rows)
-    return extended.rebased() if extended.n_delta > SMALL_DELTA + extended.n_base // 2 else extended
 
 
 def _ranks(kinds: Kinds) -> NDArray[np.uint64]:

@@ -10,10 +10,22 @@ from functools import lru_cache
 
 import Stemmer
 
-from .names import Name, names, uncamel
+from .names import CONNECTORS, MOST_WORDS, Name, names, uncamel
 from .sentences import sentences, spans
 
-__all__ = ["STOP_WORDS", "Name", "clean", "names", "norm", "sentences", "spans", "terms", "uncamel"]
+__all__ = [
+    "CONNECTORS",
+    "MOST_WORDS",
+    "STOP_WORDS",
+    "Name",
+    "clean",
+    "names",
+    "norm",
+    "sentences",
+    "spans",
+    "terms",
+    "uncamel",
+]
 
 LONGEST_TERM = 64
 """Characters of a term; longer tokens (hashes, base64) are cut, in stored texts and in questions alike."""

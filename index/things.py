@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from .delta import Delta
 from .graph.incidence import Incidence
+from .graph.segment import Relation
 from .types import Entity, Fact, Key
 
 Row = TypeVar("Row", Entity, Fact)
@@ -46,7 +47,7 @@ def changes(delta: Delta, before: Votes) -> tuple[RowChange[Entity], RowChange[F
 
     `before` are the votes of the state that the delta is added to.
     """
-    cast = votes([delta.spellings()])
+    cast = votes([delta.so_far(Relation.SPELLINGS)])
     entities: tuple[list[Entity], list[Entity]] = ([], [])
     facts: tuple[list[Fact], list[Fact]] = ([], [])
     for thing, difference in cast.items():

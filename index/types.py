@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple, Protocol
@@ -140,6 +140,8 @@ class Passage:
     metadata: str
     event_time: int | None
     extraction: Extraction = field(default_factory=Extraction)
+    about: str = ""
+    """What its document is about: the title, or where there is none the first name of the opening sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,8 @@ class Question(NamedTuple):
     text: str
     to_facts: Any
     to_passages: Any
+    encode: Callable[[str], Any] | None = None
+    """Embeds (d,) a part of the question, in the role of `to_passages`; None: only the whole can be asked."""
 
 
 Metadata = Mapping[str, Any]

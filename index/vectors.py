@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -22,12 +25,12 @@ _NORM_SLACK = 1e-3
 class _Store:
     """Append-only rows, shared by successive versions: a version never looks past its own length."""
 
-    def __init__(self, capacity: int, d: int) -> None:
-        self.vectors: Float32s = np.empty((capacity, d), np.float32)
+    def __init__(self, capacity: int, d: int, dtype: type[np.floating[Any]]) -> None:
+        self.vectors: NDArray[np.floating[Any]] = np.empty((capacity, d), dtype)
         self.items: Int64s = np.empty(capacity, np.int64)
         self.used = 0
 
-    def append(self, items: Int64s, vectors: Float32s) -> None:
+    def append(self, items: Int64s, vectors: NDArray[np.floating[Any]]) -> None:
         end = self.used + len(items)
         self.items[self.used : end] = items
         self.vectors[self.used : end] = vectors
@@ -35,7 +38,8 @@ class _Store:
 
 
 class VectorTable:
-    """Float32 vectors (d,) of unit length, or zero, each of one item (a dense number); an item has at most one.
+    """Vectors (d,) of unit length, or zero, each of one item (a dense number); an item has at most one. They are
+    float32, or float16 where that is asked for.
 
     `extend` copies 9 bytes a row (is it live, which row is an item's) and appends; only where the shared matrix is full
     are the live rows copied to one of twice the size, so dead rows never pile up. Any number of threads may read; one
@@ -60,9 +64,9 @@ class VectorTable:
         self.n_live = int(np.count_nonzero(live))
 
     @classmethod
-    def empty(cls, d: int) -> VectorTable:
+    def empty(cls, d: int, dtype: type[np.floating[Any]] = np.float32) -> VectorTable:
         """A table of no rows for vectors of `d` numbers."""
-        return cls(_Store(_FIRST_CAPACITY, d), np.zeros(0, np.bool_), np.zeros(0, np.int64))
+        return cls(_Store(_FIRST_CAPACITY, d, dtype), np.zeros(0, np.bool_), np.zeros(0, np.int64))
 
     @property
     def d(self) -> int:
@@ -131,6 +135,14 @@ class VectorTable:
             raise StoreError(f"item {asked[rows < 0][0]} has no vector", hint="Score items of the same snapshot only.")
         return _exact(self._store.vectors, rows, self._question(q))
 
+    def score_all(self, items: Int64s, questions: Sequence[Float64s]) -> list[Float64s]:
+        """`scores` for each of several vectors (d,), of any length."""
+        rows = self.rows_of(items)
+        if len(rows) and rows.min() < 0:
+            raise StoreError(f"item {items[rows < 0][0]} has no vector", hint="Score items of the same snapshot only.")
+        vectors = self._store.vectors[rows].astype(np.float32)
+        return [_exact(vectors, np.arange(len(rows)), self._question(q)) for q in questions]
+
     def search(
         self, q: Float64s, k: int, *, positive: bool = False, among: NDArray[np.bool_] | None = None
     ) -> tuple[Int64s, Float64s]:
@@ -188,7 +200,8 @@ class VectorTable:
 
 def _grown(store: _Store, live: NDArray[np.bool_], room: int) -> tuple[_Store, NDArray[np.bool_]]:
     kept = np.flatnonzero(live)
-    grown = _Store(max(2 * (len(kept) + room), _FIRST_CAPACITY), store.vectors.shape[1])
+    capacity = max(2 * (len(kept) + room), _FIRST_CAPACITY)
+    grown = _Store(capacity, store.vectors.shape[1], store.vectors.dtype.type)
     grown.append(store.items[kept], store.vectors[kept])
     return grown, np.ones(len(kept), np.bool_)
 
@@ -212,5 +225,5 @@ def _sum_products(vectors: Float32s, rows: Int64s, q: Float64s) -> Float64s:
     return sums
 
 
-def _exact(vectors: Float32s, rows: Int64s, q: Float64s) -> Float64s:
+def _exact(vectors: NDArray[np.floating[Any]], rows: Int64s, q: Float64s) -> Float64s:
     return np.round(_sum_products(vectors, rows, q), DECIMALS)

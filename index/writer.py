@@ -18,6 +18,7 @@ from .manifest import Fingerprint, Held, Manifest, Manifests, now
 from .plan import Changes, Embed, Plan, plan
 from .recovery import newest_holding, open_tables, sync_since
 from .tables import Tables, VersionGap
+from .titles import Titles
 from .types import Document, Key, Passage
 
 ATTEMPTS = 3
@@ -49,6 +50,7 @@ class Writer:
         self._lock = lock
         self._embed = embed
         self._aliases: Aliases | None = None
+        self._titles: Titles | None = None
         self._synced = 0.0
         self._history: dict[int, Held] = {}
 
@@ -148,8 +150,7 @@ class Writer:
                 counts=batch.counts,
             )
         except BaseException as error:
-            # They already stand where the batch would have brought them.
-            self._aliases = None
+            self._forget()
             if isinstance(error, Exception) and not isinstance(error, GistreamError):
                 raise StoreError(f"a batch could not be written to {self.folder}: {error}") from error
             raise
@@ -190,15 +191,21 @@ class Writer:
         try:
             return plan(
                 changes,
-                self.segments.values(),
+                list(self.segments.values()),
                 self.manifest.counts,
                 self._settled_tables().schemas,
                 self._embed,
                 self._living_aliases(),
+                self._living_titles(),
+                self.passages,
             )
         except BaseException:
-            self._aliases = None
+            self._forget()
             raise
+
+    def _forget(self) -> None:
+        """Drop what already stands where a batch that failed would have brought it."""
+        self._aliases = self._titles = None
 
     def _settled_tables(self) -> Tables:
         """The tables as the newest manifest names them: rows that a failed commit left behind are taken back."""
@@ -264,3 +271,9 @@ class Writer:
                 [records.entity(row) for row in rows.drop_columns("vector").to_pylist()], records.matrix(rows["vector"])
             )
         return self._aliases
+
+    def _living_titles(self) -> Titles | None:
+        """All titles, read when the first batch needs them."""
+        if self._titles is None and self.manifest.fingerprint.sentences:
+            self._titles = Titles.of(self.segments.values())
+        return self._titles

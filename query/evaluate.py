@@ -5,7 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import mean, quantiles
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from index.models.base import Embedder
 from index.snapshot import Snapshot
@@ -38,10 +43,16 @@ class Ranked:
 
 
 def embedded(questions: Sequence[Asked], embedder: Embedder) -> list[Question]:
-    """The questions with their vectors in both roles."""
+    """The questions with their vectors in both roles; the vector of a part is asked for once."""
     texts = [question.text for question in questions]
+
+    @cache
+    def encode(part: str) -> NDArray[np.float32]:
+        vector: NDArray[np.float32] = embedder.embed([part], "passage-question")[0]
+        return vector
+
     to_facts, to_passages = embedder.embed(texts, "fact-question"), embedder.embed(texts, "passage-question")
-    return [Question(*parts) for parts in zip(texts, to_facts, to_passages, strict=True)]
+    return [Question(*parts, encode) for parts in zip(texts, to_facts, to_passages, strict=True)]
 
 
 def ask(
@@ -57,13 +68,29 @@ def ask(
     k = KEPT if len(set(names.values())) == len(names) else 10 * KEPT
     results = []
     for question, vector in zip(questions, vectors, strict=True):
+        encoder = _Timed(vector)
         started = time.perf_counter()
-        ranking = mode.rank(snapshot, vector, k)
-        elapsed = 1000 * (time.perf_counter() - started)
+        ranking = mode.rank(snapshot, vector._replace(encode=encoder), k)
+        elapsed = 1000 * (time.perf_counter() - started - encoder.seconds)
         found = (names[snapshot.kinds.passages.keys[scored.passage]] for scored in ranking.found)
         results.append(Ranked(question.id, tuple(dict.fromkeys(found))[:KEPT], elapsed))
         progress()
     return results
+
+
+class _Timed:
+    """An encoder of parts of a question that knows how long it took."""
+
+    def __init__(self, question: Question) -> None:
+        assert question.encode is not None, "questions of `embedded` can be asked in part"
+        self._encode = question.encode
+        self.seconds = 0.0
+
+    def __call__(self, part: str) -> Any:
+        started = time.perf_counter()
+        vector = self._encode(part)
+        self.seconds += time.perf_counter() - started
+        return vector
 
 
 def scores(questions: Sequence[Asked], rankings: Sequence[Ranked]) -> dict[str, float]:

@@ -24,9 +24,11 @@ from .modes.base import Mode, ranked
 from .modes.bm25 import BM25Mode
 from .modes.cogito import CogitoMode
 from .modes.dense import DenseMode
+from .modes.fused import FusedMode
 from .modes.hybrid import HybridMode
 
 MODES: Final[Mapping[str, Mode]] = {
+    "fused": FusedMode(),
     "cogito": CogitoMode(),
     "dense": DenseMode(),
     "bm25": BM25Mode(),
@@ -133,7 +135,12 @@ def _embedded(snapshot: Snapshot, embedder: Embedder, text: str, roles: tuple[Ro
         )
     vectors: dict[Role, NDArray[np.float32]] = {role: embedder.embed([text], role)[0] for role in roles}
     none = np.zeros(made.dimensions, np.float32)
-    return Question(text, vectors.get("fact-question", none), vectors.get("passage-question", none))
+    return Question(
+        text,
+        vectors.get("fact-question", none),
+        vectors.get("passage-question", none),
+        lambda part: embedder.embed([part], "passage-question")[0],
+    )
 
 
 def _found(row: Passage, score: float, why: Why | None) -> FoundPassage:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from index.clock import to_microseconds
+from index.naming import about_document
 from index.plan import Changes
 from index.types import Accepted, Document, Extraction, Key, Passage
 from index.writer import Writer
@@ -113,10 +114,10 @@ def _change(draft: _Draft, namespace: str, accepted: Accepted, old: Document | N
         draft.replaced.append(old)
         before = set(old.passages)
     draft.gone.extend(before.difference(new.passages))
-    same_row = old is not None and (old.title, old.metadata, old.event_time) == (
-        new.title,
-        new.metadata,
-        new.event_time,
+    about = about_document(new.title, new.text, new.metadata)
+    same_row = old is not None and (
+        (old.title, old.metadata, old.event_time, about_document(old.title, old.text, old.metadata))
+        == (new.title, new.metadata, new.event_time, about)
     )
     for key, text in pieces:
         if key in before and same_row:
@@ -127,7 +128,7 @@ def _change(draft: _Draft, namespace: str, accepted: Accepted, old: Document | N
             # The title is read together with the text, so under another title a passage is read again.
             if key in before:
                 draft.gone.append(key)
-            draft.fresh.append(Passage(key, new.id, new.title, text, new.metadata, new.event_time))
+            draft.fresh.append(Passage(key, new.id, new.title, text, new.metadata, new.event_time, about=about))
 
 
 def _row(accepted: Accepted, passages: tuple[Key, ...]) -> Document:
@@ -150,4 +151,5 @@ def _row(accepted: Accepted, passages: tuple[Key, ...]) -> Document:
 
 
 def _under(document: Document, passage: Passage) -> Passage:
-    return replace(passage, metadata=document.metadata, event_time=document.event_time)
+    about = about_document(document.title, document.text, document.metadata)
+    return replace(passage, metadata=document.metadata, event_time=document.event_time, about=about)

@@ -33,6 +33,8 @@ class Pipeline:
     embedder: Embedder
     alias_edges: bool = True
     """Keep alias edges where the embedder declares a threshold; their cost grows with the number of entities."""
+    sentences: bool = True
+    """Keep sentences with their vectors, which the mode `fused` reads."""
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -42,6 +44,7 @@ class Pipeline:
             embedder=self.embedder.fingerprint,
             dimensions=self.embedder.dimensions,
             alias_threshold=self.embedder.alias_threshold if self.alias_edges else None,
+            sentences=self.sentences,
         )
 
 

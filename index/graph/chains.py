@@ -98,3 +98,17 @@ def merged(chains: Chains, row: int) -> tuple[Int32s, Int64s]:
             cols[size], weights[size] = column, weight
             size += 1
     return cols[:size], weights[:size]
+
+
+@compiled
+def gathered(chains: Chains, rows: Int64s) -> tuple[Int64s, Int32s, Int64s]:
+    """Many rows (n,) at once: ptr (n + 1,), columns and weights; row rows[i] is `cols, weights[ptr[i]:ptr[i+1]]`."""
+    ptr = np.zeros(len(rows) + 1, np.int64)
+    found = [merged(chains, row) for row in rows]
+    for at in range(len(rows)):
+        ptr[at + 1] = ptr[at] + len(found[at][0])
+    cols, weights = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.int64)
+    for at in range(len(rows)):
+        cols[ptr[at] : ptr[at + 1]] = found[at][0]
+        weights[ptr[at] : ptr[at + 1]] = found[at][1]
+    return ptr, cols, weights

@@ -9,6 +9,9 @@ from scipy.sparse import coo_array, csr_array
 from ..errors import StoreError
 from .chains import Chains, Int32s, Int64s, append, followed, merged
 
+SMALL_DELTA = 100_000
+"""Entries that may always stay outside a base."""
+
 _FIRST_CAPACITY = 1024
 
 
@@ -105,6 +108,16 @@ class SparseRows:
         arena.used += len(r)
         chains = self.chains._replace(head=head, arena_col=arena.col, arena_weight=arena.weight, arena_next=arena.next)
         return SparseRows(chains, totals, arena)
+
+    def grown(self, rows: ArrayLike, cols: ArrayLike, weights: ArrayLike, n_rows: int) -> SparseRows:
+        """`extend`, to at least `n_rows`; the base is made anew when the entries outside it are half as many, which
+        happens log(N) times.
+        """
+        n_rows = max(n_rows, self.n_rows)
+        if not self.n_rows:
+            return SparseRows.from_entries(rows, cols, weights, n_rows)
+        extended = self.extend(rows, cols, weights, n_rows)
+        return extended.rebased() if extended.n_delta > SMALL_DELTA + extended.n_base // 2 else extended
 
     @property
     def n_rows(self) -> int:

@@ -19,7 +19,8 @@ from .incidence import SCHEMA, Incidence
 class Relation(IntEnum):
     """What a segment holds, in file order.
 
-    Every relation is linear in the passages, so sums do not depend on any order.
+    Sums do not depend on any order: every relation is linear in passages and documents, but ALIASES and TITLED, which
+    are joins, and kept exact by the writer.
     """
 
     MENTIONS = 0
@@ -41,6 +42,18 @@ class Relation(IntEnum):
     """entity x content of its row: 1."""
     FACTS = 8
     """fact x content of its row: 1."""
+    SENTENCES = 9
+    """passage x sentence: its place from 1. Also what was added to and deleted from the table."""
+    NAMES = 10
+    """name x sentence: naming.SURE and naming.DOUBTFUL, each where the sentence has the name so."""
+    TITLED = 11
+    """name x sentence: 1 where the words of a title stand in the sentence; a join that titles and sentences share."""
+    ABOUT = 12
+    """passage x name: 1 where its document is about it."""
+    TITLES = 13
+    """name x itself, with its normal form: the passages about it (votes); it is a title while there are any."""
+    TURNS = 14
+    """session x turn, with the turn's place in the session and its passage: 1."""
 
 
 class Segment(Mapping[Relation, Incidence]):

@@ -60,7 +60,7 @@ class BM25Mode:
 
     def rank(self, snapshot: Snapshot, question: Question, k: int, eligible: Mask | None = None) -> Ranking[BM25Trace]:
         """See Mode; only passages that hold at least one of the words are found."""
-        matched = tuple(self._matched(snapshot, question.text))
+        matched = tuple(self.matched(snapshot, question.text))
         if not matched:
             return Ranking((), BM25Trace(()))
         numbers, place = np.unique(np.concatenate([term.passages for term in matched]), return_inverse=True)
@@ -75,7 +75,8 @@ class BM25Mode:
         order = best_first(passage_keys(snapshot, numbers), scores)[:k]
         return Ranking(tuple(map(Scored, numbers[order].tolist(), scores[order].tolist())), BM25Trace(matched))
 
-    def _matched(self, snapshot: Snapshot, text: str) -> Iterator[MatchedTerm]:
+    def matched(self, snapshot: Snapshot, text: str) -> Iterator[MatchedTerm]:
+        """The words of a text that occur, in alphabetical order."""
         n = snapshot.manifest.counts.passages
         mean = int(snapshot.lengths.sum()) / max(1, n)
         for term, times in sorted(terms(text).items()):

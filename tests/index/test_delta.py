@@ -46,7 +46,7 @@ def test_assert_and_retract_is_nothing(passage: Passage) -> None:
     delta.retract(passage)
     delta.assert_(passage)
     assert delta.segment().entries == 0
-    assert len(delta.spellings()) == 0
+    assert len(delta.so_far(Relation.SPELLINGS)) == 0
 
 
 def read(*triples: tuple[str, str, str]) -> Passage:
@@ -68,7 +68,7 @@ def test_a_fact_counts_once_a_passage_and_each_of_its_spellings_once() -> None:
     fact = fact_key("ada", "met", "bo")
     assert entries(segment[Relation.SUPPORTS])[fact, passage.key] == 1
     assert list(entries(segment[Relation.LINKS]).values()) == [2], "one a fact, whatever its direction"
-    votes = delta.spellings()
+    votes = delta.so_far(Relation.SPELLINGS)
     heard = zip(votes.rows(), votes.text.to_pylist(), strict=True)
     assert sorted(text for thing, text in heard if thing == entity_key("ada")) == ["ADA", "Ada"]
     assert set(votes.weight.tolist()) == {1}

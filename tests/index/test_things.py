@@ -67,7 +67,7 @@ def test_a_change_without_effect_on_a_spelling_changes_no_row() -> None:
     first, second = Delta(), Delta()
     first.assert_(once)
     second.assert_(again)
-    before = things.votes([first.spellings()])
+    before = things.votes([first.so_far(Relation.SPELLINGS)])
     assert before[entity_key("ada")] == {"Ada": 1}
     entities, facts = things.changes(second, before)
     assert not (entities.gone or entities.come or facts.gone or facts.come)

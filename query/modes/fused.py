@@ -1,0 +1,108 @@
+"""`fused`: the passage a question names, then the rest of the question, then leaps over rare names that are shared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from index.attributes import Mask
+from index.errors import BadRequest
+from index.snapshot import Snapshot
+from index.types import Question, Role
+
+from .asked import Asked, names_asked, rest_of
+from .base import Float64s, Int64s, Ranking, Scored, best_first, passage_keys
+from .links import Leap, Linking, specificity
+from .mixture import Blend, Mixture, word_shares
+
+
+@dataclass(frozen=True, slots=True)
+class FusedTrace:
+    """What was named, what else was asked, and how each passage was reached."""
+
+    asked: Asked
+    rest: str | None
+    """What was asked of all passages but the anchor; None where the whole question was."""
+    blend: Blend | None
+    """How each passage scores by itself; None where nothing was found."""
+    leaps: Mapping[int, Leap]
+
+
+@dataclass(frozen=True, slots=True)
+class FusedMode:
+    """One recipe for questions of several hops and for conversations: no model writes, nothing is trained, one setting.
+
+    Constants are those of methods/fused.md, section 3; scores are sums of cosines and shares.
+    """
+
+    roles: ClassVar[tuple[Role, ...]] = ("passage-question",)
+
+    word_weight: float = 0.3
+    title_weight: float = 0.3
+    rest_weight: float = 0.7
+    """Of the rest of the question, once a passage is found; the whole question keeps what is left."""
+    context_weight: float = 0.3
+    linking: Linking = field(default_factory=Linking)
+    candidate_k: int = 200
+    """Passages looked at closely, for each way of finding some."""
+
+    def rank(self, snapshot: Snapshot, question: Question, k: int, eligible: Mask | None = None) -> Ranking[FusedTrace]:
+        """See Mode. Raises BadRequest where the index keeps no sentences."""
+        if not snapshot.manifest.fingerprint.sentences:
+            raise BadRequest(
+                "this index keeps no sentences, which the mode fused reads",
+                hint="ask in another mode, or set GISTREAM_SENTENCES=true and run `gistream rebuild NAMESPACE`",
+            )
+        asked = names_asked(snapshot.spoken, question.text, partial(specificity, snapshot))
+        words = self.word_weight * word_shares(snapshot, question.text)
+        named = Mixture(snapshot, question.to_passages, words, asked.titles, self.title_weight)
+        found = named.candidates(self.candidate_k, eligible)
+        if not len(found):
+            return Ranking((), FusedTrace(asked, None, None, {}))
+        anchor = _first(snapshot, found, named.of(found))
+        rest, asking = self._rest(snapshot, question, asked, words, anchor)
+        if asking is not None:
+            found = np.union1d(found, asking.candidates(self.candidate_k, eligible))
+        blend = Blend(anchor, named, asking or named, snapshot.spoken.neighbours, self.context_weight)
+        found = np.union1d(found, _beside(snapshot, found))
+        question_vector = np.asarray(question.to_passages, np.float64)
+        numbers, totals, leaps = self.linking.leap(snapshot, question_vector, asked.names, found, blend.of)
+        if eligible is not None:
+            numbers, totals = numbers[eligible[numbers]], totals[eligible[numbers]]
+        if len(numbers) > k:
+            kept = totals >= np.partition(totals, len(totals) - k)[len(totals) - k] - 1e-9
+            numbers, totals = numbers[kept], totals[kept]
+        order = best_first(passage_keys(snapshot, numbers), totals)[:k]
+        trace = FusedTrace(asked, rest, blend, leaps)
+        return Ranking(tuple(map(Scored, numbers[order].tolist(), totals[order].tolist())), trace)
+
+    def _rest(
+        self, snapshot: Snapshot, question: Question, asked: Asked, words: Float64s, anchor: int
+    ) -> tuple[str | None, Mixture | None]:
+        """The rest of the question once the anchor is found, and the scores for it."""
+        about = int(snapshot.spoken.about[anchor])
+        if about < 0 or question.encode is None:
+            return None, None
+        rest = rest_of(question.text, snapshot.spoken.kinds.titles[about])
+        if rest is None:
+            return None, None
+        # Not brought to unit length again: what is left of a question is less sure of itself, which keeps the anchor
+        # in front.
+        vector = (1 - self.rest_weight) * question.to_passages + self.rest_weight * question.encode(rest)
+        both = (1 - self.rest_weight) * words + self.rest_weight * self.word_weight * word_shares(snapshot, rest)
+        return rest, Mixture(snapshot, vector, both, asked.titles, self.title_weight)
+
+
+def _first(snapshot: Snapshot, passages: Int64s, scores: Float64s) -> int:
+    near = passages[scores >= scores.max() - 1e-9]
+    order = best_first(passage_keys(snapshot, near), scores[scores >= scores.max() - 1e-9])
+    return int(near[order[0]])
+
+
+def _beside(snapshot: Snapshot, passages: Int64s) -> Int64s:
+    beside = np.unique(snapshot.spoken.neighbours[passages])
+    return beside[beside >= 0]
