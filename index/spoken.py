@@ -83,8 +83,8 @@ class Spoken:
         """Passages (df,) that have a name: they mention it or are about it."""
         if not self.is_name(name):
             return np.empty(0, np.int64)
-        passages: Int64s = self.having.row(name)[0].astype(np.int64)
-        return passages
+        passages, _ = self.having.row(name)
+        return cast(Int64s, passages.astype(np.int64))
 
     def passages_about(self, title: int) -> Int64s:
         """Passages (n,) that are about a title."""

@@ -19,6 +19,7 @@ from index.graph.segment import Relation, Segment, total
 from index.manifest import Counts
 from index.plan import Changes, Plan, plan
 from index.records import TABLES, TableName
+from index.titles import Titles
 from index.types import Document, Entity, Extraction, Key, Passage, Triple
 
 from . import naive
@@ -44,6 +45,7 @@ class Planned:
         self.documents: dict[str, Document] = {}
         self.passages: dict[str, Passage] = {}
         self.aliases = Aliases(EMBEDDER.dimensions, THRESHOLD, same_digits=True)
+        self.titles = Titles({})
 
     def apply(self, batch: Batch) -> None:
         """Give documents another passage, or none: then they are deleted."""
@@ -56,7 +58,12 @@ class Planned:
             removed=[self.passages.pop(id) for id in batch if id in self.passages],
             added=list(come.values()),
         )
-        self.write(plan(changes, self.segments, self.counts, SCHEMAS, EMBEDDER.embed, self.aliases))
+        before = {passage.key: passage for passage in [*self.passages.values(), *changes.removed]}
+        made = plan(
+            changes, self.segments, self.counts, SCHEMAS, EMBEDDER.embed, self.aliases, self.titles,
+            lambda keys: {key: before[key] for key in keys},
+        )  # fmt: skip
+        self.write(made)
         self.documents |= {row.id: row for row in rows}
         self.passages |= come
 
@@ -70,6 +77,10 @@ class Planned:
                 self.rows[name][row["key"]] = row
         self.segments.append(batch.segment)
         self.counts = batch.counts
+
+
+def nothing(keys: Sequence[Key]) -> Mapping[Key, Passage]:
+    raise AssertionError("no title came that an older passage could mention")
 
 
 def document(id: str, version: int, passage: Passage | None) -> Document:
@@ -145,13 +156,13 @@ def test_only_what_is_new_or_respelled_is_embedded_and_all_of_it_in_one_call() -
         return EMBEDDER.embed(texts)
 
     first, second = (moved(says(("Ada", "met", "Bo")), id) for id in "ab")
-    made = plan(Changes(added=[first]), [], Counts(), PLAIN, embed, None)
-    plan(Changes(added=[second]), [made.segment], made.counts, PLAIN, embed, None)
+    made = plan(Changes(added=[first]), [], Counts(), PLAIN, embed, None, None, nothing)
+    plan(Changes(added=[second]), [made.segment], made.counts, PLAIN, embed, None, None, nothing)
     assert calls == [["text", "Ada met Bo"], ["text"]]
 
 
 def test_nothing_changes_nothing() -> None:
-    made = plan(Changes(), [], Counts(documents=3), PLAIN, EMBEDDER.embed, None)
+    made = plan(Changes(), [], Counts(documents=3), PLAIN, EMBEDDER.embed, None, None, nothing)
     assert made.segment.entries == 0
     assert made.counts == Counts(documents=3)
     assert not any(map(len, made.delete.values())) and not any(len(rows) for rows in made.add.values())
@@ -162,4 +173,4 @@ def test_an_embedder_that_fails_is_heard() -> None:
         raise ModelUnavailable("no answer")
 
     with pytest.raises(ModelUnavailable):
-        plan(Changes(added=[NEAR]), [], Counts(), PLAIN, embed, None)
+        plan(Changes(added=[NEAR]), [], Counts(), PLAIN, embed, None, None, nothing)
