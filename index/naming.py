@@ -95,8 +95,12 @@ def about_document(title: str, text: str, metadata: str) -> str:
 def sentences_of(passage: Passage) -> list[Sentence]:
     """The sentences of a passage in order. Without the passage's key or under another title they are others."""
     found = []
+    speaker = ""
     for place, sentence in enumerate(sentences(passage.text)):
-        text = f"{passage.about}: {sentence}" if passage.about else sentence
+        # A message's later sentences are the speaker's as well, and their "I" is nobody else.
+        if label := _SPEAKER.match(sentence):
+            speaker = label[0]
+        text = f"{passage.about}: {sentence}" if passage.about else sentence if label else speaker + sentence
         key = keys.key("sentence", passage.key.hex(), str(place), text)
         found.append(Sentence(key, place, text, names_in(sentence), words(sentence)))
     return found

@@ -89,7 +89,8 @@ class Spoken:
     def passages_about(self, title: int) -> Int64s:
         """Passages (n,) that are about a title."""
         having = self.passages_with(title)
-        return having[self.about[having] == title]
+        about: Int64s = having[self.about[having] == title]
+        return about
 
     def title(self, form: str) -> int | None:
         """The number of a living title with this normal form."""

@@ -9,12 +9,14 @@ import numpy as np
 from index.snapshot import Snapshot
 from index.types import Entity, Fact
 
+from .explain_fused import FusedTold
 from .explanation import ActiveEntity, Explanation, MatchingTerm, NearFact, QuestionRead, SeedEntity, Why
 from .modes.base import Ranking, best_first
 from .modes.bm25 import BM25Trace
 from .modes.cogito import CogitoTrace, Reading
 from .modes.cognirank import Chosen
 from .modes.dense import DenseTrace
+from .modes.fused import FusedTrace
 from .modes.hybrid import HybridTrace
 
 SHOWN = 20
@@ -31,6 +33,8 @@ def explain(snapshot: Snapshot, ranking: Ranking[object]) -> tuple[Explanation, 
             return Explanation(), {passage: Why(terms=_terms(trace, passage)) for passage in passages}
         case HybridTrace() as trace:
             return Explanation(), _joined(trace, passages)
+        case FusedTrace() as trace:
+            return FusedTold(snapshot, trace, ranking.found).told()
         case CogitoTrace() as trace:
             return _Cogito(snapshot, trace).told()
     raise TypeError(f"nobody wrote how to explain a {type(ranking.trace).__name__}")

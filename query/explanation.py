@@ -54,6 +54,39 @@ class QuestionRead(BaseModel):
     """Masses are at most this far below the true ones, times the weight of a node's edges where that is above 1."""
 
 
+class NamedTitle(BaseModel):
+    """A title that the question may mean, in normal form, and how surely: 1 where it stands there outright."""
+
+    title: str
+    sure: float
+
+
+class Parts(BaseModel):
+    """What a passage scores by itself, as a sum."""
+
+    passage: float
+    """Half the cosine of the passage."""
+    sentence: float
+    """Half the cosine of its best sentence."""
+    words: float
+    """For the question's words."""
+    title: float
+    """For a title that the question names."""
+    context: float
+    """From a better turn beside it."""
+
+
+class Leapt(BaseModel):
+    """Which passage led to this one."""
+
+    document: str
+    name: str
+    """The name that both have."""
+    sentence: str
+    """Where the other has it."""
+    gain: float
+
+
 class Why(BaseModel):
     """What led to one passage; only what its mode looks at is there."""
 
@@ -67,6 +100,10 @@ class Why(BaseModel):
     """The entities it mentions that hold the most mass."""
     question: int | None = None
     """Which of the questions read brought it, from 1."""
+    parts: Parts | None = None
+    sentence: str | None = None
+    """Its sentence nearest to what was asked of it."""
+    leapt: Leapt | None = None
     complement: bool = False
     """It fills the room that the best of each question left."""
 
@@ -75,3 +112,8 @@ class Explanation(BaseModel):
     """What a mode saw of the question as a whole."""
 
     questions: list[QuestionRead] = []
+    titles: list[NamedTitle] = []
+    anchor: str | None = None
+    """The document that the question names or comes nearest to."""
+    rest: str | None = None
+    """What was asked of all others; null where the whole question was."""

@@ -23,7 +23,7 @@ class Leap(NamedTuple):
     source: int
     name: int
     sentence: int
-    """The sentence of the source, by number, that has the name and is nearest to the question; -1 where it has none."""
+    """The sentence of the source, by number, that has the name and is nearest to the question."""
     gain: float
 
 

@@ -28,7 +28,7 @@ class Mixture:
     ) -> None:
         """`words` (passages,) is what words add to each passage number; `titles` are (name -> 0 to 1)."""
         self._snapshot = snapshot
-        self._vector = vector
+        self.vector = vector
         self.words = words
         self.titles = np.zeros(len(snapshot.lengths))
         for title, sure in titles.items():
@@ -43,8 +43,8 @@ class Mixture:
         """Base scores (n,) of living passages (n,)."""
         new = np.unique(passages[~self._known[passages]])
         if len(new):
-            self.cosines[new] = self._snapshot.passages.scores(new, self._vector)
-            [self.sentences[new]] = self._snapshot.spoken.best(new, self._vector)
+            self.cosines[new] = self._snapshot.passages.scores(new, self.vector)
+            [self.sentences[new]] = self._snapshot.spoken.best(new, self.vector)
             mixed = 0.5 * self.cosines[new] + 0.5 * self.sentences[new] + self.words[new] + self.titles[new]
             self._scores[new] = mixed
             self._known[new] = True
@@ -58,7 +58,7 @@ class Mixture:
         """
         found = [np.flatnonzero(self.titles)]
         for among in (None,) if eligible is None else (None, eligible):
-            nearest, _ = nearest_passages(self._snapshot, self._vector, k, among)
+            nearest, _ = nearest_passages(self._snapshot, self.vector, k, among)
             found += [nearest, largest(self.words if among is None else self.words * among, k)]
         return np.unique(np.concatenate(found))
 

@@ -28,7 +28,7 @@ extractions = st.builds(
 
 
 def passage(id: str, text: str, title: str, metadata: str, extraction: Extraction) -> Passage:
-    return Passage(keys.passage_key("naive", id, text, 0), id, title, text, metadata, None, extraction)
+    return Passage(keys.passage_key("naive", id, text, 0), id, title, text, metadata, None, extraction, about=title)
 
 
 passages = st.builds(

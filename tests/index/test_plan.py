@@ -15,77 +15,23 @@ from index import records
 from index.aliases import Aliases
 from index.delta import indexed_text
 from index.errors import ModelUnavailable
-from index.graph.segment import Relation, Segment, total
+from index.graph.segment import Relation, total
 from index.manifest import Counts
-from index.plan import Changes, Plan, plan
-from index.records import TABLES, TableName
-from index.titles import Titles
-from index.types import Document, Entity, Extraction, Key, Passage, Triple
+from index.plan import Changes, plan
+from index.types import Entity, Extraction, Key, Passage, Triple
 
 from . import naive
 from .naive import entries, moved, passages
+from .planned import THRESHOLD, Batch, Planned
 from .written import EMBEDDER
 
-SCHEMAS = records.schemas(EMBEDDER.dimensions, entity_vectors=True)
 PLAIN = records.schemas(EMBEDDER.dimensions, entity_vectors=False)
 """Without alias edges."""
-THRESHOLD = 0.5
-
-Batch = Mapping[str, Passage | None]
 batches = st.dictionaries(st.sampled_from("abcd"), st.none() | passages, max_size=4)
-
-
-class Planned:
-    """The tables and relations of a namespace, kept in dictionaries and changed by plans alone."""
-
-    def __init__(self) -> None:
-        self.rows: dict[TableName, dict[Key, Mapping[str, Any]]] = {name: {} for name in TABLES}
-        self.segments: list[Segment] = []
-        self.counts = Counts()
-        self.documents: dict[str, Document] = {}
-        self.passages: dict[str, Passage] = {}
-        self.aliases = Aliases(EMBEDDER.dimensions, THRESHOLD, same_digits=True)
-        self.titles = Titles({})
-
-    def apply(self, batch: Batch) -> None:
-        """Give documents another passage, or none: then they are deleted."""
-        version = len(self.segments)
-        come = {id: moved(passage, id) for id, passage in batch.items() if passage is not None}
-        rows = [document(id, version, come.get(id)) for id in batch]
-        changes = Changes(
-            documents=rows,
-            replaced=[self.documents[id] for id in batch if id in self.documents],
-            removed=[self.passages.pop(id) for id in batch if id in self.passages],
-            added=list(come.values()),
-        )
-        before = {passage.key: passage for passage in [*self.passages.values(), *changes.removed]}
-        made = plan(
-            changes, self.segments, self.counts, SCHEMAS, EMBEDDER.embed, self.aliases, self.titles,
-            lambda keys: {key: before[key] for key in keys},
-        )  # fmt: skip
-        self.write(made)
-        self.documents |= {row.id: row for row in rows}
-        self.passages |= come
-
-    def write(self, batch: Plan) -> None:
-        for name in TABLES:
-            assert len(set(batch.delete[name])) == len(batch.delete[name])
-            for key in batch.delete[name]:
-                del self.rows[name][key]
-            for row in batch.add[name].to_pylist():
-                assert row["key"] not in self.rows[name], f"{name} would have a row twice"
-                self.rows[name][row["key"]] = row
-        self.segments.append(batch.segment)
-        self.counts = batch.counts
 
 
 def nothing(keys: Sequence[Key]) -> Mapping[Key, Passage]:
     raise AssertionError("no title came that an older passage could mention")
-
-
-def document(id: str, version: int, passage: Passage | None) -> Document:
-    keys = () if passage is None else (passage.key,)
-    return Document(id, version, passage is None, "", "", "{}", None, version, keys)
 
 
 def all_aliases(entities: Sequence[Entity]) -> Mapping[tuple[Key, Key], int]:
