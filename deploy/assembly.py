@@ -79,6 +79,7 @@ def build_pipeline(settings: Settings) -> Pipeline:
         _build_extractor(settings.extractor),
         build_embedder(settings),
         alias_edges=settings.alias_edges,
+        sentences=settings.sentences,
     )
 
 

@@ -17,8 +17,10 @@ from index.errors import BadRequest, InvalidEvent, MissingRecording, NotFound
 from index.home import Home
 from index.models.base import Embedder
 from index.models.recorded import RecordedEmbedder, Recording
+from index.naming import about, sentences_of
 from index.reader import Reader
 from index.text import clean
+from index.types import DocumentEvent, Passage
 from query.evaluate import ask, embedded, latencies, scores
 from query.modes.base import Mode
 from streams.apply import Applied
@@ -190,6 +192,8 @@ def _require_recorded(kit: Kit, pipeline: Pipeline) -> None:
         return
     passages = _texts(kit)
     texts = [f"{title}\n{text}" if title else text for title, text in passages]
+    if pipeline.sentences:
+        texts += [sentence.text for event in kit.events() for sentence in sentences_of(_whole(event))]
     for extraction in pipeline.extractor.extract(passages):
         texts += [surface for _, heard in facts_of(extraction) for _, surface in heard]
     texts += [question.text for question in kit.asked()]
@@ -198,6 +202,12 @@ def _require_recorded(kit: Kit, pipeline: Pipeline) -> None:
     except MissingRecording as error:
         hint = f"let GISTREAM_EMBEDDING_BASE_URL name an endpoint of {RECORDED_MODEL}, or use --embedder hashing"
         raise MissingRecording(error.message, hint=hint) from None
+
+
+def _whole(event: DocumentEvent) -> Passage:
+    """The only passage of a document, as far as its sentences go."""
+    subject = about(event.title, event.text, event.metadata)
+    return Passage(bytes(16), event.id, event.title, event.text, "{}", None, about=subject)
 
 
 def _texts(kit: Kit) -> list[tuple[str, str]]:

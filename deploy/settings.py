@@ -62,6 +62,8 @@ class Settings(BaseSettings):
     """Key for the endpoints; those on this machine need none."""
     alias_edges: bool = True
     """Link entities whose names mean the same; only embedders that declare a threshold do."""
+    sentences: bool = True
+    """Keep every sentence with its vector and names, which the mode fused reads; three quarters of what is embedded."""
 
     batch_documents: int = Field(default=256, ge=1, le=100_000)
     """Most documents in one commit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-DEFAULT_MODE: Final = "cogito"
+DEFAULT_MODE: Final = "fused"
 DEFAULT_K: Final = 10
 """Passages."""
 MAX_K: Final = 200

@@ -63,10 +63,10 @@ def eval(
     loaded = Kit.load(kit, limit)
     reader = evaluate.extractor(extractor, loaded)
     vectors = evaluate.embedder(embedder, loaded, settings, evaluate.written(loaded, reader))
+    # Vectors of sentences are seldom recorded, and nothing else reads them.
+    pipeline = Pipeline(WHOLE, reader, vectors, sentences="fused" in names)
     with show.stages() as progress:
-        report = evaluate.run(
-            loaded, {name: chosen[name] for name in names}, Pipeline(WHOLE, reader, vectors), data, progress
-        )
+        report = evaluate.run(loaded, {name: chosen[name] for name in names}, pipeline, data, progress)
     if ranks is not None:
         ranks.write_text("".join(f"{jsonlib.dumps(ranking, ensure_ascii=False)}\n" for ranking in report.ranks))
     if json:

@@ -18,7 +18,7 @@ from ..where import conditions
 
 if TYPE_CHECKING:
     from index.home import Home
-    from query.explanation import NearFact, QuestionRead, Why
+    from query.explanation import Explanation, NearFact, QuestionRead, Why
     from query.retrieve import Answer
     from query.waiting import Staleness
 
@@ -152,8 +152,8 @@ def _staleness(settings: Settings, home: Home) -> Iterator[Staleness]:
 
 
 def _lines(answer: Answer) -> Iterator[str]:
-    for read in answer.explanation.questions if answer.explanation else ():
-        yield from _read(read)
+    if answer.explanation:
+        yield from _asked(answer.explanation)
     for rank, passage in enumerate(answer.passages, start=1):
         yield f"{rank}. {passage.score:.4f}  {passage.document}  {passage.title}"
         yield f"   {show.short(passage.text, _TEXT_SHOWN)}"
@@ -164,6 +164,16 @@ def _lines(answer: Answer) -> Iterator[str]:
     newest = "" if answer.watermark is None else f" of {answer.watermark:%Y-%m-%d %H:%M:%S}"
     behind = f", {answer.staleness_seconds:.1f} s behind" if answer.staleness_seconds else ""
     yield f"mode {answer.mode}, snapshot {answer.snapshot}{newest}{behind}{notes}"
+
+
+def _asked(explanation: Explanation) -> Iterator[str]:
+    for read in explanation.questions:
+        yield from _read(read)
+    if explanation.anchor:
+        named = _listed(f"{title.title} {title.sure:.2f}" for title in explanation.titles)
+        yield f"read: {f'names {named}, ' if named else ''}nearest is {explanation.anchor}"
+        if explanation.rest:
+            yield f"   of all others is asked: {explanation.rest}"
 
 
 def _read(read: QuestionRead) -> Iterator[str]:
@@ -181,6 +191,9 @@ def _why(why: Why) -> Iterator[str]:
         "mass": None if why.mass is None else f"{why.mass:.4f}",
         "by way of": _listed(f"{active.entity} {active.mass:.3f}" for active in why.entities),
         "facts": _facts(why.facts),
+        "sentence": why.sentence and show.short(why.sentence, _TEXT_SHOWN),
+        "parts": why.parts and _listed(f"{name} {part:.3f}" for name, part in dict(why.parts).items() if part),
+        "leapt": why.leapt and f"over {why.leapt.name} from {why.leapt.document}, +{why.leapt.gain:.3f}",
     }
     for name, value in told.items():
         if value:

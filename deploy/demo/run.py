@@ -17,7 +17,8 @@ from index.models.hashing import HashingEmbedder
 from index.reader import Reader
 from index.token import Token
 from index.types import DocumentEvent
-from query.retrieve import MODES, Answer, retrieve
+from query.limits import DEFAULT_MODE
+from query.retrieve import MODES, Answer, FoundPassage, retrieve
 from streams.apply import Applied
 from streams.chunk import CONTENT
 from streams.extract.rules import RulesExtractor
@@ -75,7 +76,7 @@ class Demo:
             for place, passage in enumerate(answer.passages[:5], 1):
                 mark = "[green]*[/]" if passage.document in asked.gold else " "
                 self.console.print(
-                    f"  {place}. {mark} {passage.document}  [dim]{_short(passage.text)}[/]", highlight=False
+                    f"  {place}. {mark} {passage.document}  [dim]{_led_here(passage)}[/]", highlight=False
                 )
             self.console.print(
                 f"  {len(set(asked.gold) & set(found))} of the {len(asked.gold)} documents of the chain are found\n"
@@ -140,8 +141,8 @@ class Demo:
             raise self.runner.error
         self.reader.wait_for(*Token.parse(token), TIMEOUT)
 
-    def _retrieve(self, question: str, mode: str = "cogito") -> Answer:
-        return retrieve(self.reader.refresh(), self.pipeline.embedder, question, mode=mode, k=10)
+    def _retrieve(self, question: str, mode: str = DEFAULT_MODE) -> Answer:
+        return retrieve(self.reader.refresh(), self.pipeline.embedder, question, mode=mode, k=10, with_explanation=True)
 
     def _places(self, canary: str, question: str) -> str:
         """In how many answers, and in how many rows of the index, some words are."""
@@ -191,6 +192,14 @@ def _demo(console: Console) -> Iterator[Demo]:
             demo = Demo(home, log, runner, pipeline, load(NAMESPACE), console)
             demo.applied = applied
             yield demo
+
+
+def _led_here(passage: FoundPassage) -> str:
+    """The name over which another document led to this one, or else its sentence nearest to the question."""
+    why = passage.why
+    if why is not None and why.leapt is not None:
+        return f"over {why.leapt.name} from {why.leapt.document}"
+    return _short(why.sentence if why is not None and why.sentence is not None else passage.text)
 
 
 def _signed(difference: Difference, column: str) -> list[str]:

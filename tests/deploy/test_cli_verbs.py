@@ -24,7 +24,7 @@ def test_a_document_comes_is_found_and_goes(gistream: Terminal) -> None:
     }  # fmt: skip
     found = gistream.ok("search", "notes", "Who repaired the Swallow?", "-k", "1", "--json").json
     assert [passage["document"] for passage in found["passages"]] == ["people/ann"]
-    assert found["mode"] == "cogito"
+    assert found["mode"] == "fused"
     assert found["staleness_seconds"] == 0
 
     gone = gistream.ok("delete", "notes", "people/ann", "--json").json
@@ -124,14 +124,14 @@ def test_a_folder_is_ingested_by_path(gistream: Terminal, tmp_path: Path) -> Non
     assert "bad.txt" in letter["source"] and "UTF-8" in letter["reason"]
 
 
-@pytest.mark.parametrize("mode", ["cogito", "dense", "bm25", "hybrid"])
+@pytest.mark.parametrize("mode", ["fused", "cogito", "dense", "bm25", "hybrid"])
 def test_an_explanation_names_what_led_there(mode: str, gistream: Terminal) -> None:
     gistream.ok("ingest", "notes", "-", stdin=lines(ANN, BEA))
     asked = ("search", "notes", "Who repaired the Swallow?", "--mode", mode, "--explain")
     out = gistream.ok(*asked).out
     assert "1. " in out and "people/ann" in out
     assert f"mode {mode}, snapshot" in out
-    word = {"cogito": "seeds: ", "dense": "cosine: ", "bm25": "words: ", "hybrid": "ranks: "}[mode]
+    word = {"fused": "parts: ", "cogito": "seeds: ", "dense": "cosine: ", "bm25": "words: ", "hybrid": "ranks: "}[mode]
     assert word in out
     assert word not in gistream.ok(*asked[:-1]).out
     assert all(passage["why"] for passage in gistream.ok(*asked, "--json").json["passages"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from hypothesis import strategies as st
 
@@ -14,6 +14,7 @@ from index.types import DocumentEvent
 NAMESPACE = "history"
 
 TITLES = ("", "The Amber Lock", "Port Ellery", "amber lock")
+TURNS: tuple[dict[str, Any], ...] = ({"session": "s", "order": 1}, {"session": "s", "order": 2}, {"doc_id": 7})
 SENTENCES = (
     "Mara Quill repaired the Amber Lock in 1931.",
     "mara quill lived in Port Ellery.",
@@ -62,7 +63,7 @@ upserts = st.builds(
     version=versions,
     title=st.sampled_from(TITLES),
     text=texts,
-    metadata=st.sampled_from([{}, {"shelf": 1}, {"shelf": 2, "by": "Quill"}]),
+    metadata=st.sampled_from([{}, {"shelf": 1}, {"shelf": 2, "by": "Quill"}, *TURNS]),
     event_time=st.none() | st.sampled_from([datetime(1931, 4, 1, tzinfo=UTC), datetime(2020, 1, 1, tzinfo=UTC)]),
 )
 deletes = st.builds(DocumentEvent, op=st.just("delete"), namespace=st.just(NAMESPACE), id=documents, version=versions)
