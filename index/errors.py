@@ -12,7 +12,10 @@ GistreamError
 │   └── TablesMoved       another writer touched a table and restoring it three times did not help
 ├── ModelError            an embedder or extractor failed
 │   ├── MissingRecording  texts that a recording does not hold
-│   └── ModelUnavailable  the endpoint did not answer (recoverable)
+│   ├── ModelUnavailable  the endpoint did not answer (recoverable)
+│   └── ModelHeld         nothing is asked until an operator changes a setting
+│       ├── ModelMisset   the endpoint refuses its key, the model's name, or every question
+│       └── BudgetSpent   the next call might cost more than the budget has left
 ├── NotFound              no such namespace, document, snapshot or dead letter
 ├── NotYet                a write is not visible within the time the caller allowed (recoverable)
 │   └── TooStale          what is visible is older than the caller allows
@@ -81,6 +84,18 @@ class ModelUnavailable(ModelError):
     """The endpoint did not answer in time or refused."""
 
     recoverable = True
+
+
+class ModelHeld(ModelError):
+    """The model is not asked until an operator changes a setting; no fault of any document, so their events wait."""
+
+
+class ModelMisset(ModelHeld):
+    """The endpoint refuses its key, the model's name, or whatever it is asked."""
+
+
+class BudgetSpent(ModelHeld):
+    """The next call might cost more than the budget has left."""
 
 
 class NotFound(GistreamError):

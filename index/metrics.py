@@ -23,6 +23,11 @@ CounterName = Literal[
     "gistream_passages_extracted_total",
     "gistream_passages_reused_total",
     "gistream_passages_degraded_total",
+    "gistream_passages_mended_total",
+    "gistream_model_calls_total",
+    "gistream_model_retries_total",
+    "gistream_model_tokens_total",
+    "gistream_model_cost_usd_total",
     "gistream_texts_embedded_total",
     "gistream_commits_total",
     "gistream_writers_fenced_total",
@@ -37,6 +42,7 @@ GaugeName = Literal[
     "gistream_namespaces_open",
     "gistream_namespaces_in_trouble",
     "gistream_older_snapshots_held",
+    "gistream_model_calls_in_flight",
 ]
 HistogramName = Literal[
     "gistream_freshness_seconds",
@@ -44,6 +50,7 @@ HistogramName = Literal[
     "gistream_commit_seconds",
     "gistream_embed_seconds",
     "gistream_extract_seconds",
+    "gistream_model_call_seconds",
     "gistream_checkpoint_seconds",
     "gistream_maintenance_seconds",
     "gistream_snapshot_swap_seconds",
@@ -95,6 +102,34 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "passages",
         "Passages indexed by the fallback because the model failed on them.",
         "Check the model's endpoint; they are read again later by themselves.",
+    ),
+    "gistream_passages_mended_total": Metric(
+        "passages",
+        "Passages that were indexed by the fallback, read again, and understood by the model this time.",
+        "Flat though passages are degraded: the model fails on them for good; the process's log says why.",
+    ),
+    "gistream_model_calls_total": Metric(
+        "calls",
+        "Calls of the extractor's model, by what became of them; the client's own retries are no calls of their own.",
+        "Other outcomes than `answered`: garbage and truncated are the model's, refused its filter's, misset the "
+        "settings', unavailable the endpoint's fault.",
+        ("outcome",),
+    ),
+    "gistream_model_retries_total": Metric(
+        "retries",
+        "Times that the client asked the endpoint again because it was busy, failed or did not answer.",
+        "As many as calls: the endpoint is overloaded; lower extractor_concurrency.",
+    ),
+    "gistream_model_tokens_total": Metric(
+        "tokens",
+        "Tokens sent to the extractor's model and received from it, by direction (`input` or `output`).",
+        "Times the prices this is the bill; compare it with the passages extracted.",
+        ("direction",),
+    ),
+    "gistream_model_cost_usd_total": Metric(
+        "US dollars",
+        "Cost of the extractor's calls at the prices in the settings.",
+        "Stays 0: the prices are not set. Rising faster than documents come: edits rewrite whole documents.",
     ),
     "gistream_texts_embedded_total": Metric(
         "texts",
@@ -159,6 +194,11 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "Older snapshots kept open for questions about the past.",
         "It is bounded; together with memory it shows what the past costs.",
     ),
+    "gistream_model_calls_in_flight": Metric(
+        "calls",
+        "Calls of the extractor's model that are under way.",
+        "At extractor_concurrency while events wait: the model is the bottleneck; raise it if the endpoint allows.",
+    ),
     "gistream_freshness_seconds": Metric(
         "seconds",
         "From the acceptance of an event to the commit that shows it.",
@@ -181,8 +221,13 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
     ),
     "gistream_extract_seconds": Metric(
         "seconds",
-        "One call of the extractor, retries included.",
+        "One call of the extractor, retries included; with a model, one passage.",
         "Much longer than usual: the endpoint is slow or refuses; freshness follows it.",
+    ),
+    "gistream_model_call_seconds": Metric(
+        "seconds",
+        "One call of the extractor's model, retries included.",
+        "Growing with the concurrency: the endpoint queues; a lower concurrency is as fast.",
     ),
     "gistream_checkpoint_seconds": Metric(
         "seconds",

@@ -32,7 +32,6 @@ class CapitalWords:
     """An extractor: capitalised words are entities, and neighbours among them are related."""
 
     fingerprint: str = "capital-words"
-    paid: bool = False
 
     def extract(self, passages: Sequence[tuple[str, str]]) -> list[Extraction]:
         names = [tuple(dict.fromkeys(re.findall(r"\b[A-Z]\w+", text))) for _, text in passages]

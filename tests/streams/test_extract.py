@@ -68,7 +68,6 @@ class TestEveryExtractor:
     def test_the_fingerprint_names_it(self, make: Maker) -> None:
         assert make().fingerprint == make().fingerprint != ""
         assert len({maker().fingerprint for maker in EXTRACTORS.values()}) == len(EXTRACTORS)
-        assert make().paid in (True, False)
 
 
 def read(title: str, text: str) -> Extraction:
