@@ -86,7 +86,7 @@ class Embedded:
         return self._not_ready()
 
     def _writing(self, stack: ExitStack, readers: Readers, history: History, metrics: Metrics) -> Parts:
-        pipeline = measured(build_pipeline(self._settings), metrics)
+        pipeline = measured(build_pipeline(self._settings, metrics), metrics)
         log = stack.enter_context(open_log(self._settings))
         lag = Lag(log, readers.home)
         runner = stack.enter_context(

@@ -8,14 +8,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from index.errors import BudgetSpent
 
 from ..database import Database
-
-FILE: Final = "spending.db"
-"""In the data folder; commands look into it without any model."""
 
 Outcome = Literal["answered", "garbage", "truncated", "refused", "unavailable", "misset", "lost"]
 """What became of a call; `lost`: its process ended before it came back, so it counts as dear as it could have been."""
@@ -23,6 +20,7 @@ Outcome = Literal["answered", "garbage", "truncated", "refused", "unavailable", 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS spent (outcome TEXT PRIMARY KEY, calls INTEGER, input INTEGER, output INTEGER,"
     " cost REAL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS held (id INTEGER PRIMARY KEY CHECK (id = 0), reason TEXT)",
     "CREATE TABLE IF NOT EXISTS reserved (call INTEGER PRIMARY KEY AUTOINCREMENT, since REAL, input INTEGER,"
     " output INTEGER, cost REAL)",
 )
@@ -108,7 +106,7 @@ class Spending:
         with self._settled:
             while (call := self._try_to_reserve(most)) is None:
                 if not self._under_way:
-                    raise self._spent(most)
+                    raise self._refusal(most)
                 self._settled.wait()
             self._under_way += 1
             return call
@@ -142,6 +140,12 @@ class Spending:
             rows = connection.execute("SELECT outcome, calls, input, output, cost FROM spent ORDER BY outcome")
             return {outcome: Totals(*row) for outcome, *row in rows.fetchall()}
 
+    def held(self) -> str | None:
+        """Why no call is made at present: the budget did not hold the last one that was wanted."""
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT reason FROM held").fetchone()
+            return None if row is None else str(row[0])
+
     def close(self) -> None:
         self._database.close()
 
@@ -159,19 +163,23 @@ class Spending:
             ).fetchone()
             if not self.budget.holds(usd + cost, tokens + sum(most)):
                 return None
+            connection.execute("DELETE FROM held")
             return connection.execute(
                 "INSERT INTO reserved (since, input, output, cost) VALUES (?, ?, ?, ?)", (moment, *most, cost)
             ).lastrowid
 
-    def _spent(self, most: Usage) -> BudgetSpent:
+    def _refusal(self, most: Usage) -> BudgetSpent:
         totals = self.totals()
         of = f" of {self.budget.usd:g}" if self.budget.usd is not None else ""
         tokens = f" of {self.budget.tokens:,}" if self.budget.tokens is not None else ""
-        return BudgetSpent(
+        error = BudgetSpent(
             f"the model's budget is spent: {totals.cost:.4f}{of} USD and {totals.input + totals.output:,}{tokens}"
             f" tokens in {totals.calls:,} calls, and the next call may take {sum(most):,} tokens",
             hint="Raise GISTREAM_BUDGET_USD or GISTREAM_BUDGET_TOKENS and start again; accepted events wait in the log",
         )
+        with self._database.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO held VALUES (0, ?)", (error.message,))
+        return error
 
 
 def _book(connection: sqlite3.Connection, outcome: Outcome, calls: int, usage: Usage, cost: float) -> None:

@@ -62,8 +62,10 @@ def test_a_budget_holds_the_most_that_calls_may_cost(ledger: Ledgers, budget: Bu
         one.settle(one.reserve(MOST), "answered", MOST)
     with pytest.raises(BudgetSpent, match="10 calls"):
         one.reserve(MOST)
+    assert "the model's budget is spent" in (ledger().held() or ""), "another process can tell"
     more = ledger(Budget(usd=0.03))
     more.settle(more.reserve(MOST), "answered", MOST)
+    assert one.held() is None
 
 
 def test_who_finds_only_calls_under_way_in_the_way_waits_for_them(ledger: Ledgers) -> None:
