@@ -48,7 +48,7 @@ NOTHING_KEPT = Retention(reach=timedelta(0), every=timedelta(0))
 class History:
     """A namespace while a history happens to it, with a reader that follows."""
 
-    def __init__(self, folder: Path, pipeline: Pipeline, pace: Pace) -> None:
+    def __init__(self, folder: Path, pipeline: Pipeline = PIPELINE, pace: Pace = AS_EVER) -> None:
         self.home = Home(folder)
         self.pipeline, self.pace = pipeline, pace
         folder.mkdir(exist_ok=True)
