@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from index.models.base import Embedder
     from streams.events import Limits
     from streams.extract.base import Extractor
+    from streams.feeds.book import Book
     from streams.local import Pace
     from streams.log import Log
     from streams.pipeline import Pipeline
@@ -34,6 +35,17 @@ def open_log(settings: Settings) -> Log:
     log = Log(log_path(settings))
     align(log, Home(settings.data))
     return log
+
+
+def book_path(settings: Settings) -> Path:
+    return settings.data / "feeds.db"
+
+
+def open_book(settings: Settings) -> Book:
+    """The book of feeds. Raises StoreError where it does not open."""
+    from streams.feeds.book import Book
+
+    return Book(book_path(settings))
 
 
 def limits(settings: Settings) -> Limits:

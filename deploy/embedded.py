@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Self
@@ -29,6 +27,7 @@ from .http import HttpServer
 from .lag import Lag
 from .measured import MeasuredEmbedder, measured, watch_runner
 from .settings import Settings
+from .stopping import until_signalled
 from .warm import WarmUp
 
 _log = logging.getLogger("gistream")
@@ -137,7 +136,7 @@ def serve(settings: Settings, *, read_only: bool = False, take_over: bool = Fals
     GistreamError when the HTTP server ends by itself.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    with _until_signalled() as stop, Embedded(settings, read_only=read_only, take_over=take_over) as embedded:
+    with until_signalled() as stop, Embedded(settings, read_only=read_only, take_over=take_over) as embedded:
         _log.info("gistream listens on %s", embedded.url)
         told = None
         while not stop.wait(_LOOK_SECONDS):
@@ -150,23 +149,6 @@ def serve(settings: Settings, *, read_only: bool = False, take_over: bool = Fals
             if not embedded.server.running:
                 raise GistreamError("the HTTP server ended by itself", hint="its log says why")
         _log.info("stopping: the batch under way is finished and made durable")
-
-
-@contextmanager
-def _until_signalled() -> Iterator[threading.Event]:
-    stop = threading.Event()
-
-    def on_signal(number: int, _: object) -> None:
-        # Whoever asks twice does not want to wait.
-        signal.signal(number, signal.SIG_DFL)
-        stop.set()
-
-    former = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
 
 
 def _unknown(*_: object) -> None:
