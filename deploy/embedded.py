@@ -22,10 +22,13 @@ from streams.events import validated
 from streams.local import Runner
 from streams.log import Log
 
-from .assembly import build_embedder, build_pipeline, limits, log_path, open_log, pace
+from .assembly import build_embedder, build_pipeline, limits, log_path, open_book, open_log, pace
+from .feed_status import statuses
+from .feeding import Feeding
 from .http import HttpServer
 from .lag import Lag
 from .measured import MeasuredEmbedder, measured, watch_runner
+from .receiving import receiver
 from .settings import Settings
 from .stopping import until_signalled
 from .warm import WarmUp
@@ -93,6 +96,10 @@ class Embedded:
         )
         watch_runner(metrics, runner, lag)
         runner.start()
+        book = stack.enter_context(open_book(self._settings))
+        if self._settings.run_feeds:
+            feeding = stack.enter_context(Feeding(self._settings, book, log, runner.letters, metrics))
+            feeding.start()
         return Parts(
             readers=readers,
             history=history,
@@ -103,6 +110,8 @@ class Embedded:
             dead_letters=runner.letters.count,
             not_ready=partial(_stopped, runner),
             metrics=metrics,
+            receive=receiver(log, runner.letters, limits(self._settings)),
+            feeds=partial(statuses, self._settings),
             max_wait=self._settings.wait_timeout,
         )
 
@@ -120,6 +129,7 @@ class Embedded:
             dead_letters=DeadLetters(log).count if log else _unknown,
             not_ready=lambda: None,
             metrics=metrics,
+            feeds=partial(statuses, self._settings),
             max_wait=self._settings.wait_timeout,
         )
 

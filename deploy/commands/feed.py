@@ -208,7 +208,6 @@ def _follow(settings: Settings, entries: list[Entry], names: list[str], no_wait:
     from ..stopping import until_signalled
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     check_free(settings, entries)
     with (
         until_signalled() as stop,

@@ -1,4 +1,4 @@
-"""`gistream status`: what every namespace holds, and how many dead letters wait."""
+"""`gistream status`: what every namespace holds, how many dead letters wait, and what is wrong with feeds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..options import Data, Json, configured
 
 
 def status(data: Data = None, json: Json = False) -> None:
-    """Show what every namespace holds, and how many dead letters wait.
+    """Show what every namespace holds, how many dead letters wait, and what is wrong with feeds.
 
     Example: gistream status --json
     """
@@ -17,6 +17,7 @@ def status(data: Data = None, json: Json = False) -> None:
     from streams.log import Log
 
     from ..assembly import log_path
+    from ..feed_status import statuses
 
     settings = configured(data=data)
     found = {name: held.model_dump() for name, held in sizes(Home(settings.data)).items()}
@@ -25,11 +26,15 @@ def status(data: Data = None, json: Json = False) -> None:
     if log_path(settings).exists():
         with Log(log_path(settings)) as log:
             letters = DeadLetters(log).count()
+    feeds = statuses(settings)
     if json:
-        show.as_json({"namespaces": found, "dead_letters": letters})
+        show.as_json({"namespaces": found, "dead_letters": letters, "feeds": feeds})
         return
     columns = ["namespace", "documents", "passages", "entities", "facts", "snapshot"]
     rows = [[name, *(held[column] for column in columns[1:])] for name, held in found.items()]
     show.as_table(columns, rows, empty="no namespace yet; `gistream ingest NAMESPACE PATH` makes one")
     if letters:
         print(f"{letters} dead letters wait; `gistream dead-letters list` shows why")
+    for name, feed in feeds.items():
+        if feed["error"]:
+            print(f"feed {name}: {feed['error']}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
@@ -14,6 +15,9 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 
 from index.errors import FeedError
+
+# It tells of every request.
+logging.getLogger("httpx").setLevel(logging.WARNING)
 
 USER_AGENT: Final = "gistream (feed reader)"
 MOST_BYTES: Final = 32 * 2**20
@@ -52,15 +56,14 @@ class Fetcher:
 
     def __init__(self, *, host_seconds: float = 1.0) -> None:
         """`host_seconds`: from the end of a request to the beginning of the next one to the same host."""
-        self._client = httpx.Client(
-            headers={"user-agent": USER_AGENT}, timeout=httpx.Timeout(30.0, connect=10.0), follow_redirects=False
-        )
+        self._client: httpx.Client | None = None
         self._host_seconds = host_seconds
         self._lock = threading.Lock()
         self._turns: dict[str, _Turn] = {}
 
     def close(self) -> None:
-        self._client.close()
+        if self._client is not None:
+            self._client.close()
 
     def get(self, address: str, *, etag: str = "", modified: str = "") -> Answer:
         """Ask for what changed since the answer that had this ETag and Last-Modified; follows redirects.
@@ -83,7 +86,7 @@ class Fetcher:
     def _ask(self, address: str, headers: dict[str, str]) -> Answer:
         deadline = time.monotonic() + _MOST_SECONDS
         try:
-            with self._turn_of(urlsplit(address).netloc), self._client.stream("GET", address, headers=headers) as said:
+            with self._turn_of(urlsplit(address).netloc), self._stream(address, headers) as said:
                 chunks, size = [], 0
                 for chunk in said.iter_bytes(2**16):
                     chunks.append(chunk)
@@ -95,6 +98,17 @@ class Fetcher:
                 return Answer(said.status_code, said.headers, b"".join(chunks), address, address)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise FeedError(f"{address} did not answer: {error or type(error).__name__}") from error
+
+    def _stream(self, address: str, headers: dict[str, str]) -> AbstractContextManager[httpx.Response]:
+        with self._lock:
+            # Made for the first request: to load the certificates takes a while, and many only follow folders.
+            if self._client is None:
+                self._client = httpx.Client(
+                    headers={"user-agent": USER_AGENT},
+                    timeout=httpx.Timeout(30.0, connect=10.0),
+                    follow_redirects=False,
+                )
+        return self._client.stream("GET", address, headers=headers)
 
     @contextmanager
     def _turn_of(self, host: str) -> Iterator[None]:

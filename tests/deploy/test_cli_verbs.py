@@ -35,7 +35,7 @@ def test_a_document_comes_is_found_and_goes(gistream: Terminal) -> None:
 
 
 def test_status_of_nothing_makes_nothing(gistream: Terminal) -> None:
-    assert gistream.ok("status", "--json").json == {"namespaces": {}, "dead_letters": 0}
+    assert gistream.ok("status", "--json").json == {"namespaces": {}, "dead_letters": 0, "feeds": {}}
     assert "no namespace yet" in gistream.ok("status").out
     assert not gistream.data.exists()
 

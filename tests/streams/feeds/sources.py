@@ -33,7 +33,7 @@ NAMESPACE = "news"
 class Source(Protocol):
     """Something that holds texts by name."""
 
-    remembers = True
+    remembers: bool
     """Whether its feed says nothing of what it said before."""
 
     def put(self, name: str, text: str) -> None: ...
@@ -175,7 +175,7 @@ def rss(items: Mapping[str, str]) -> bytes:
     entries = "".join(
         f"<item><guid isPermaLink='false'>{escape(name)}</guid><title>{escape(name)}</title>"
         f"<description>{escape(escape(text))}</description></item>"
-        for name, text in reversed(items.items())
+        for name, text in reversed(list(items.items()))
     )
     return f"<?xml version='1.0'?><rss version='2.0'><channel><title>t</title>{entries}</channel></rss>".encode()
 

@@ -35,7 +35,9 @@ def said(steps: Sequence[Step]) -> list[list[tuple[str, str]]]:
 class TestWhatIsADocument:
     def read(self, root: Path) -> dict[str, DocumentEvent | Rejected]:
         steps = look(Folder(root, "notes", limits=Limits(1000, 100)), Memory())
-        items = [item for step in steps for item in (*step.events, *step.rejected)]
+        items: list[DocumentEvent | Rejected] = []
+        for step in steps:
+            items += [*step.events, *step.rejected]
         return {item.id if isinstance(item, DocumentEvent) else item.place: item for item in items}
 
     def test_a_file_is_a_document(self, tmp_path: Path) -> None:

@@ -24,7 +24,10 @@ def items(feed: JsonLines, memory: Memory | None = None) -> list[DocumentEvent |
     steps = list(feed.poll(memory))
     for step in steps:
         memory.learn(step)
-    return [item for step in steps for item in (*step.events, *step.rejected)]
+    found: list[DocumentEvent | Rejected] = []
+    for step in steps:
+        found += [*step.events, *step.rejected]
+    return found
 
 
 class TestJsonLines:
