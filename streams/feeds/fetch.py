@@ -76,9 +76,7 @@ class Fetcher:
             answer = self._ask(asked, headers)
             if answer.status not in (301, 302, 303, 307, 308) or "location" not in answer.headers:
                 return answer._replace(moved_to=moved_to)
-            asked = urljoin(asked, answer.headers["location"])
-            if urlsplit(asked).scheme not in ("http", "https"):
-                raise FeedError(f"{address} redirects to {asked[:200]}, which is no web address")
+            asked = _redirected(asked, answer.headers["location"])
             for_good = for_good and answer.status in (301, 308)
             moved_to = asked if for_good else moved_to
         raise FeedError(f"{address} redirects more than {_MOST_REDIRECTS} times", hint="give the last address")
@@ -120,6 +118,17 @@ class Fetcher:
                 yield
             finally:
                 turn.free_at = time.monotonic() + self._host_seconds
+
+
+def _redirected(address: str, location: str) -> str:
+    try:
+        target = urljoin(address, location)
+        is_web = urlsplit(target).scheme in ("http", "https")
+    except ValueError:
+        is_web = False
+    if not is_web:
+        raise FeedError(f"{address} redirects to {location[:200]!r}, which is no web address")
+    return target
 
 
 class _Turn:

@@ -119,14 +119,15 @@ class Rss:
             raise FeedEnded(f"{self.name} is gone for good (410)", hint="remove this feed")
         if answer.status != 200:
             raise FeedError(f"{self.name} answered with status {answer.status}", after=answer.pause())
-        headers = {"content-type": answer.headers.get("content-type", ""), "content-location": answer.address}
+        # What is relative in it, ids too, is so to the address that was added: when the feed moves, they stay the same.
+        headers = {"content-type": answer.headers.get("content-type", ""), "content-location": self.name}
         try:
             parsed = feedparser.parse(io.BytesIO(answer.body), response_headers=headers, sanitize_html=False)
         except Exception as error:
             # The library raises whatever its parts meet in a strange feed.
             raise FeedError(f"{self.name} cannot be read as a feed: {type(error).__name__}: {error}") from error
         flaw = parsed.get("bozo_exception") if parsed.bozo else None
-        if not parsed.entries and not parsed.version:
+        if not parsed.entries and not parsed.get("version"):
             reason = f": {flaw}" if flaw else ""
             raise FeedError(f"{self.name} is no RSS or Atom feed{reason}", hint="open the address in a browser")
         is_whole = flaw is None or isinstance(flaw, feedparser.CharacterEncodingOverride | feedparser.NonXMLContentType)
@@ -183,7 +184,9 @@ class Rss:
             "text": text if title and text else "\n\n".join(filter(None, (full_title, text))),
             "metadata": {name: value for name, value in metadata.items() if value},
         }
-        if (moment := _moment(entry.get("updated_parsed") or entry.get("published_parsed"))) is not None:
+        # Asked for a date that it lacks, an entry would give another one, with a warning.
+        moments = [_moment(entry.get(name)) for name in ("updated_parsed", "published_parsed") if name in entry]
+        if moment := next(filter(None, moments), None):
             fields["event_time"] = moment.isoformat()
         return fields
 

@@ -77,9 +77,12 @@ def test_one_json_value_or_a_list_of_them() -> None:
     assert read([], "application/json") == []
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), _nested := lambda inner: (
-    st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["id", "text", "op", "metadata", "x"]), inner)
-), max_leaves=8))  # fmt: skip
+def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    names = st.sampled_from(["id", "text", "op", "metadata", "x"])
+    return st.lists(inner, max_size=3) | st.dictionaries(names, inner)
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), _nested, max_leaves=8))
 def test_no_value_breaks_it(value: Any) -> None:
     for item in read(value, "application/json"):
         assert isinstance(item, DocumentEvent) or item.reason
