@@ -6,6 +6,7 @@ tables, and nobody for the client of an endpoint that is not used.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +47,11 @@ def open_book(settings: Settings) -> Book:
     from streams.feeds.book import Book
 
     return Book(book_path(settings))
+
+
+def open_book_if_any(settings: Settings) -> AbstractContextManager[Book | None]:
+    """The book of feeds; nothing is made where no feed was ever added. Raises StoreError where it does not open."""
+    return open_book(settings) if book_path(settings).exists() else nullcontext()
 
 
 def limits(settings: Settings) -> Limits:

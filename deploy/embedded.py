@@ -22,7 +22,7 @@ from streams.events import validated
 from streams.local import Runner
 from streams.log import Log
 
-from .assembly import build_embedder, build_pipeline, limits, log_path, open_book, open_log, pace
+from .assembly import build_embedder, build_pipeline, limits, log_path, open_book, open_book_if_any, open_log, pace
 from .feed_status import statuses
 from .feeding import Feeding
 from .http import HttpServer
@@ -111,7 +111,7 @@ class Embedded:
             not_ready=partial(_stopped, runner),
             metrics=metrics,
             receive=receiver(log, runner.letters, limits(self._settings)),
-            feeds=partial(statuses, self._settings),
+            feeds=partial(statuses, book),
             max_wait=self._settings.wait_timeout,
         )
 
@@ -119,6 +119,7 @@ class Embedded:
         """A log that is there tells how far the snapshots lag behind; none is made where there is none."""
         path = log_path(self._settings)
         log = stack.enter_context(Log(path)) if path.exists() else None
+        book = stack.enter_context(open_book_if_any(self._settings))
         return Parts(
             readers=readers,
             history=history,
@@ -129,7 +130,7 @@ class Embedded:
             dead_letters=DeadLetters(log).count if log else _unknown,
             not_ready=lambda: None,
             metrics=metrics,
-            feeds=partial(statuses, self._settings),
+            feeds=partial(statuses, book) if book else dict,
             max_wait=self._settings.wait_timeout,
         )
 

@@ -38,11 +38,15 @@ def add(
     prefix: Annotated[
         str | None, typer.Option(help="Put before every document id; else NAME/ for rss, and nothing.")
     ] = None,
-    interval: Annotated[float, typer.Option(metavar="SECONDS", help="Between two looks at an address.")] = _INTERVAL,
+    interval: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Between two looks at an rss address; else 900.")
+    ] = None,
     on_disappear: Annotated[
-        Literal["keep", "delete"],
-        typer.Option(help="What becomes of an entry that an rss feed lists no more; most feeds list only the newest."),
-    ] = "keep",
+        Literal["keep", "delete"] | None,
+        typer.Option(
+            help="What becomes of an entry that an rss feed lists no more; most list only the newest, so else keep."
+        ),
+    ] = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -50,6 +54,7 @@ def add(
 
     Example: gistream feed add folder ~/notes --namespace notes
     """
+    from index.errors import BadRequest
     from index.home import Home
     from streams.feeds.book import Entry
     from streams.feeds.kinds import checked
@@ -62,10 +67,14 @@ def add(
     source = source if kind == "rss" else str(Path(source).expanduser().resolve())
     name = name or _name_from(source, kind)
     options: dict[str, Any] = {}
+    if kind != "rss" and (interval is not None or on_disappear is not None):
+        raise BadRequest("--interval and --on-disappear are for rss", hint="a folder tells of what goes by itself")
+    if kind == "jsonl" and prefix is not None:
+        raise BadRequest("--prefix is not for jsonl", hint="its lines say their ids themselves")
     if kind != "jsonl":
         options["prefix"] = prefix if prefix is not None else f"{name}/" if kind == "rss" else ""
     if kind == "rss":
-        options |= {"interval": interval, "on_disappear": on_disappear}
+        options |= {"interval": _INTERVAL if interval is None else interval, "on_disappear": on_disappear or "keep"}
     with open_book(settings) as book:
         entry = book.add(checked(Entry(name, kind, source, namespace, options), book.entries(), settings.data))
     done = {"name": entry.name, "kind": kind, "source": source, "namespace": namespace, **options}
@@ -81,9 +90,11 @@ def list_(data: Data = None, json: Json = False) -> None:
 
     Example: gistream feed list --json
     """
+    from ..assembly import open_book_if_any
     from ..feed_status import statuses
 
-    feeds = statuses(configured(data=data))
+    with open_book_if_any(configured(data=data)) as book:
+        feeds = statuses(book) if book else {}
     if json:
         show.as_json({"feeds": feeds})
         return

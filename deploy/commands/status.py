@@ -16,7 +16,7 @@ def status(data: Data = None, json: Json = False) -> None:
     from streams.dead_letters import DeadLetters
     from streams.log import Log
 
-    from ..assembly import log_path
+    from ..assembly import log_path, open_book_if_any
     from ..feed_status import statuses
 
     settings = configured(data=data)
@@ -26,7 +26,8 @@ def status(data: Data = None, json: Json = False) -> None:
     if log_path(settings).exists():
         with Log(log_path(settings)) as log:
             letters = DeadLetters(log).count()
-    feeds = statuses(settings)
+    with open_book_if_any(settings) as book:
+        feeds = statuses(book) if book else {}
     if json:
         show.as_json({"namespaces": found, "dead_letters": letters, "feeds": feeds})
         return

@@ -33,8 +33,6 @@ class Answer(NamedTuple):
     status: int
     headers: httpx.Headers
     body: bytes
-    address: str
-    """Where it was found; relative links are relative to it."""
     moved_to: str
     """The address to ask from now on: another one where the server said that it moved for good."""
 
@@ -93,7 +91,7 @@ class Fetcher:
                         raise FeedError(f"{address} has more than {MOST_BYTES} bytes", hint="no feed is so large")
                     if time.monotonic() > deadline:
                         raise FeedError(f"{address} took longer than {_MOST_SECONDS:.0f} s")
-                return Answer(said.status_code, said.headers, b"".join(chunks), address, address)
+                return Answer(said.status_code, said.headers, b"".join(chunks), address)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise FeedError(f"{address} did not answer: {error or type(error).__name__}") from error
 

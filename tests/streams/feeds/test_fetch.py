@@ -39,7 +39,7 @@ def test_only_what_moved_for_good_is_remembered(site: Web, fetcher: Fetcher) -> 
     site.answer("/d", 301, Location="/e")
     site.publish("/e", b"there")
     answer = fetcher.get(f"{site.url}/a")
-    assert (answer.body, answer.address, answer.moved_to) == (b"there", f"{site.url}/e", f"{site.url}/c")
+    assert (answer.body, answer.moved_to) == (b"there", f"{site.url}/c")
 
 
 @pytest.mark.parametrize("to", ["/round", "file:///etc/passwd", "http://[", "http://"])
@@ -101,10 +101,10 @@ def test_one_request_at_a_time_for_each_host(site: Web, slow: Fetcher) -> None:
     ],
 )
 def test_how_long_a_server_asks_to_wait(said: str, least: float, most: float) -> None:
-    pause = Answer(429, httpx.Headers({"retry-after": said}), b"", "", "").pause()
+    pause = Answer(429, httpx.Headers({"retry-after": said}), b"", "").pause()
     assert pause is not None and least <= pause <= most
 
 
 @pytest.mark.parametrize("said", ["", "soon", "-5"])
 def test_or_does_not(said: str) -> None:
-    assert Answer(429, httpx.Headers({"retry-after": said}), b"", "", "").pause() is None
+    assert Answer(429, httpx.Headers({"retry-after": said}), b"", "").pause() is None
