@@ -65,7 +65,9 @@ class Folder:
     def poll(self, memory: Memory) -> Iterator[Step]:
         """See Feed. A folder that is empty and another one than before (nothing mounted there) is a FeedError."""
         started = time.monotonic()
-        identity = self._identity()
+        if (identity := self._identity()) != memory.cursor:
+            # One that came in the place of another is not watched yet.
+            self._watch = None
         found = walk(self._root, SUFFIXES)
         self.skipped = found.skipped
         if memory.cursor not in ("", identity) and memory.items and not found.files:

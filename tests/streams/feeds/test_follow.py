@@ -112,3 +112,25 @@ def test_a_folder_is_followed_as_it_changes(delivered: Delivered, tmp_path: Path
         stop.set()
         thread.join(10)
     assert not thread.is_alive()
+
+
+def test_a_folder_that_comes_back_is_watched_again(delivered: Delivered, tmp_path: Path) -> None:
+    root = tmp_path / "files"
+    feed = Folder(root, NAMESPACE, settle_seconds=0.05, rescan_seconds=1000)
+    stop = Event()
+    thread = threading.Thread(target=delivered.follower(feed=feed).run, args=(stop,))
+    (root / "a.txt").write_text("Anna.")
+    thread.start()
+    try:
+        wait_until(lambda: delivered.documents() == {"a.txt": "Anna."}, what="the document")
+        root.rename(tmp_path / "elsewhere")
+        (tmp_path / "b").mkdir()
+        (tmp_path / "b" / "b.txt").write_text("Bert.")
+        wait_until(lambda: delivered.book.progress(delivered.entry).error is not None, what="missing it", timeout=30)
+        (tmp_path / "b").rename(root)
+        wait_until(lambda: delivered.documents() == {"b.txt": "Bert."}, what="the other folder", timeout=30)
+        (root / "c.txt").write_text("Carla.")
+        wait_until(lambda: "c.txt" in delivered.documents(), what="being told of a change in it")
+    finally:
+        stop.set()
+        thread.join(10)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 
 import pytest
+from watchfiles.main import FileChange
 
 from streams.feeds.watch import Watch
 
@@ -33,13 +35,18 @@ def test_waiting_ends_by_itself_and_when_told_to(tmp_path: Path) -> None:
     assert time.monotonic() - started < 30
 
 
-def test_without_being_told_it_only_waits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    root = tmp_path / "nowhere"
-    watch, stop = Watch(root), Event()
-    with caplog.at_level(logging.WARNING):
+def test_where_the_system_cannot_tell_it_only_waits_and_tries_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> Iterator[set[FileChange]]:
+        raise OSError("OS file watch limit reached")
+        yield set()
+
+    watch, stop = Watch(tmp_path), Event()
+    with caplog.at_level(logging.WARNING), monkeypatch.context() as patched:
+        patched.setattr("streams.feeds.watch.watch", refuse)
         watch.wait(stop, 0.01)
-    assert "it is scanned from time to time" in caplog.text
-    root.mkdir()
+    assert "it is scanned from time to time: OS file watch limit reached" in caplog.text
     watch.wait(stop, 60)
-    (root / "a.txt").write_text("Anna.")
+    (tmp_path / "a.txt").write_text("Anna.")
     watch.wait(stop, 60)
