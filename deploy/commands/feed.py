@@ -28,7 +28,9 @@ _REMOVAL_SECONDS = 60.0
 
 @app.command("add")
 def add(
-    kind: Annotated[Literal["folder", "jsonl", "rss"], typer.Argument(metavar="folder|jsonl|rss")],
+    kind: Annotated[
+        Literal["folder", "jsonl", "rss"], typer.Argument(metavar="folder|jsonl|rss", help="What kind of source it is.")
+    ],
     source: Annotated[
         str,
         typer.Argument(metavar="SOURCE", help="A folder, a file of JSON lines that grows, or an RSS or Atom address."),

@@ -23,6 +23,8 @@ from .watch import Watch
 
 SETTLE_SECONDS: Final = 0.5
 RESCAN_SECONDS: Final = 60.0
+_PAUSE: Final = 8
+"""Times as long as it took to look through a folder, it is left alone."""
 
 
 class Folder:
@@ -60,15 +62,17 @@ class Folder:
         self._unsettled: dict[str, tuple[Stamp | None, float]] = {}
         """By place what was seen and since when; None where a file has gone."""
         self._took = 0.0
+        """Seconds that the last look through the folder took, reading aside."""
         self._watch: Watch | None = None
 
     def poll(self, memory: Memory) -> Iterator[Step]:
         """See Feed. A folder that is empty and another one than before (nothing mounted there) is a FeedError."""
-        started = time.monotonic()
         if (identity := self._identity()) != memory.cursor:
             # One that came in the place of another is not watched yet.
             self._watch = None
+        started = time.monotonic()
         found = walk(self._root, SUFFIXES)
+        self._took = time.monotonic() - started
         self.skipped = found.skipped
         if memory.cursor not in ("", identity) and memory.items and not found.files:
             raise FeedError(
@@ -78,14 +82,13 @@ class Folder:
         if memory.cursor != identity:
             yield Step(cursor=identity)
         yield from self._changes(found, memory)
-        self._took = time.monotonic() - started
 
     def wait(self, stop: Event) -> None:
         """Until something in the folder moves, something seen has settled, or it is time to scan."""
         if self._watch is None:
             self._watch = Watch(self._root)
         # A scan of many files must not follow scan without pause where one of them is written to all the time.
-        stop.wait(min(4 * self._took, self._rescan))
+        stop.wait(min(_PAUSE * self._took, self._rescan))
         self._watch.wait(stop, self._settle if self._unsettled else self._rescan)
 
     def _changes(self, found: Walk, memory: Memory) -> Iterator[Step]:
