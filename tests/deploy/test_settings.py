@@ -92,7 +92,13 @@ def test_an_empty_variable_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("name", Settings.model_fields)
 def test_every_setting_is_described_and_has_a_variable(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     written = {"extractor": "recorded:gpt", "embedding_base_url": "http://localhost/v1", "data": "elsewhere"}
-    special = {"chunker": "whole", "embedder": "openai", "alias_edges": "false", "chunk_most": "300"}
+    special = {
+        "chunker": "whole",
+        "embedder": "openai",
+        "alias_edges": "false",
+        "run_feeds": "false",
+        "chunk_most": "300",
+    }
     monkeypatch.setenv(variable(name), (written | special).get(name, "7"))
     row = {row.name: row for row in explain()}[name]
     assert row.description.endswith(".")
