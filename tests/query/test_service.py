@@ -218,6 +218,8 @@ def test_the_openapi_document_lists_every_address_and_how_errors_look(served: Se
         ("DELETE", one),
         ("GET", one),
         ("POST", "/v1/namespaces/{namespace}/documents"),
+        ("POST", "/v1/namespaces/{namespace}/push"),
+        ("POST", "/v1/namespaces/{namespace}/push/{id}"),
         ("POST", "/v1/namespaces/{namespace}/retrieve"),
         ("GET", "/v1/namespaces/{namespace}/snapshots"),
         ("GET", "/v1/namespaces/{namespace}/snapshots/diff"),
