@@ -6,6 +6,7 @@ tables, and nobody for the client of an endpoint that is not used.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from index.models.base import Embedder
     from streams.events import Limits
     from streams.extract.base import Extractor
+    from streams.feeds.book import Book
     from streams.local import Pace
     from streams.log import Log
     from streams.pipeline import Pipeline
@@ -39,6 +41,22 @@ def open_log(settings: Settings) -> Log:
     log = Log(log_path(settings))
     align(log, Home(settings.data))
     return log
+
+
+def book_path(settings: Settings) -> Path:
+    return settings.data / "feeds.db"
+
+
+def open_book(settings: Settings) -> Book:
+    """The book of feeds. Raises StoreError where it does not open."""
+    from streams.feeds.book import Book
+
+    return Book(book_path(settings))
+
+
+def open_book_if_any(settings: Settings) -> AbstractContextManager[Book | None]:
+    """The book of feeds; nothing is made where no feed was ever added. Raises StoreError where it does not open."""
+    return open_book(settings) if book_path(settings).exists() else nullcontext()
 
 
 def limits(settings: Settings) -> Limits:

@@ -83,6 +83,9 @@ class Settings(BaseSettings):
     alias_edges: bool = True
     """Link entities whose names mean the same; only embedders that declare a threshold do."""
 
+    run_feeds: bool = True
+    """Whether the server runs the feeds that were added with `gistream feed add`."""
+
     batch_documents: int = Field(default=256, ge=1, le=100_000)
     """Most documents in one commit."""
     mend_seconds: float = Field(default=600.0, gt=0, le=7 * 24 * 3600)

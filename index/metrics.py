@@ -33,6 +33,9 @@ CounterName = Literal[
     "gistream_writers_fenced_total",
     "gistream_queries_total",
     "gistream_as_of_total",
+    "gistream_feed_events_total",
+    "gistream_feed_rejected_total",
+    "gistream_feed_failures_total",
 ]
 GaugeName = Literal[
     "gistream_lag_events",
@@ -43,6 +46,7 @@ GaugeName = Literal[
     "gistream_namespaces_in_trouble",
     "gistream_older_snapshots_held",
     "gistream_model_calls_in_flight",
+    "gistream_feed_last_success_timestamp_seconds",
 ]
 HistogramName = Literal[
     "gistream_freshness_seconds",
@@ -158,6 +162,24 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "Many `gone`: raise retention_hours. Many `opened` against `held`: questions go back to ever other snapshots.",
         ("outcome",),
     ),
+    "gistream_feed_events_total": Metric(
+        "events",
+        "Events that a feed of this process delivered to the log, by feed.",
+        "Flat while its source changes: `gistream feed list` shows when it last succeeded, and why it does not.",
+        ("feed",),
+    ),
+    "gistream_feed_rejected_total": Metric(
+        "items",
+        "Items of a feed's source that could not become events, by feed.",
+        "Read the reasons with `gistream dead-letters list` and repair the source; the feed sees it by itself.",
+        ("feed",),
+    ),
+    "gistream_feed_failures_total": Metric(
+        "looks",
+        "Looks at a feed's source that failed, by feed.",
+        "Growing: the source is away or refuses; `gistream feed list` shows the reason. It is tried again by itself.",
+        ("feed",),
+    ),
     "gistream_lag_events": Metric(
         "events",
         "Events accepted and not yet visible.",
@@ -198,6 +220,12 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "calls",
         "Calls of the extractor's model that are under way.",
         "At extractor_concurrency while events wait: the model is the bottleneck; raise it if the endpoint allows.",
+    ),
+    "gistream_feed_last_success_timestamp_seconds": Metric(
+        "seconds since 1970",
+        "When the source of a feed was last read to its end, by feed; 0 before the first time.",
+        "Older than the feed's interval: the source is away or the feed hangs; `gistream feed list` shows the reason.",
+        ("feed",),
     ),
     "gistream_freshness_seconds": Metric(
         "seconds",

@@ -23,7 +23,8 @@ def ingest(
     path: Annotated[
         str,
         typer.Argument(
-            metavar="PATH|-", help="A folder of .txt and .md files, a .jsonl file, or - for JSON lines from stdin."
+            metavar="PATH|-",
+            help="A folder of text, Markdown, HTML and PDF files, a .jsonl file, or - for JSON lines from stdin.",
         ),
     ],
     no_wait: NoWait = False,
@@ -86,12 +87,14 @@ def ingest(
         "rejected": rejected,
         "indexed": None if no_wait else intake.events + intake.rejected - rejected,
         "seconds": round(time.monotonic() - started, 2),
+        "skipped": dict(feed.skipped),
         "token": awaited.last,
     }
     if json:
         show.as_json(done | {"model": as_figures(spent) | {"degraded": degraded}} if spent.calls else done)
     else:
-        show.pairs(done | {"model": as_note(spent)} if spent.calls else done)
+        skipped = {"skipped": ", ".join(f"{count} {kind}" for kind, count in feed.skipped.items()) or None}
+        show.pairs(done | skipped | ({"model": as_note(spent)} if spent.calls else {}))
     if degraded:
         show.message(f"the model could not read {degraded} passages; the rules did, and a running server tries again")
     if rejected:
@@ -100,7 +103,7 @@ def ingest(
 
 
 def _feed(namespace: str, path: str, limits: Limits) -> Feed:
-    from streams.feeds.directory import Directory
+    from streams.feeds.folder import Folder
     from streams.feeds.jsonl import JsonLines
 
     from ..intake import standard_input
@@ -108,6 +111,6 @@ def _feed(namespace: str, path: str, limits: Limits) -> Feed:
     if path == "-":
         return JsonLines(standard_input(), namespace, limits=limits)
     source = Path(path)
-    return (
-        Directory(source, namespace, limits=limits) if source.is_dir() else JsonLines(source, namespace, limits=limits)
-    )
+    if source.is_dir():
+        return Folder(source, namespace, limits=limits)
+    return JsonLines(source, namespace, limits=limits)

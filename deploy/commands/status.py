@@ -1,4 +1,4 @@
-"""`gistream status`: what every namespace holds, how many dead letters wait, and what a model has cost."""
+"""`gistream status`: what every namespace holds, dead letters, what a model has cost, and what is wrong with feeds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..options import Data, Json, configured
 
 
 def status(data: Data = None, json: Json = False) -> None:
-    """Show what every namespace holds, how many dead letters wait, and what a paid extractor has cost.
+    """Show what every namespace holds, how many dead letters wait, what a paid extractor has cost, and how feeds fare.
 
     Example: gistream status --json
     """
@@ -16,7 +16,8 @@ def status(data: Data = None, json: Json = False) -> None:
     from streams.dead_letters import DeadLetters
     from streams.log import Log
 
-    from ..assembly import log_path
+    from ..assembly import log_path, open_book_if_any
+    from ..feed_status import statuses
     from ..model import Bill
 
     settings = configured(data=data)
@@ -28,8 +29,11 @@ def status(data: Data = None, json: Json = False) -> None:
             letters = DeadLetters(log).count()
     with Bill(settings) as bill:
         model = bill.figures()
+    with open_book_if_any(settings) as book:
+        feeds = statuses(book) if book else {}
     if json:
-        show.as_json({"namespaces": found, "dead_letters": letters} | ({"model": model} if model else {}))
+        told = {"namespaces": found, "dead_letters": letters, "feeds": feeds}
+        show.as_json(told | ({"model": model} if model else {}))
         return
     columns = ["namespace", "documents", "passages", "entities", "facts", "snapshot"]
     rows = [[name, *(held[column] for column in columns[1:])] for name, held in found.items()]
@@ -43,3 +47,6 @@ def status(data: Data = None, json: Json = False) -> None:
             f"the model: {model['calls']} calls, {model['input_tokens']} tokens in, {model['output_tokens']} out, "
             f"{model['cost_usd']} USD of {'any' if model['budget_usd'] is None else model['budget_usd']}"
         )
+    for name, feed in feeds.items():
+        if feed["error"]:
+            print(f"feed {name}: {feed['error']}")

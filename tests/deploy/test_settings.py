@@ -93,7 +93,13 @@ def test_an_empty_variable_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None
 def test_every_setting_is_described_and_has_a_variable(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     written = {"extractor": "recorded:gpt", "embedding_base_url": "http://localhost/v1", "data": "elsewhere"}
     model = {"extractor_base_url": "http://localhost/v1", "extractor_strategy": "staged", "extractor_most_tokens": "77"}
-    special = {"chunker": "whole", "embedder": "openai", "alias_edges": "false", "chunk_most": "300"}
+    special = {
+        "chunker": "whole",
+        "embedder": "openai",
+        "alias_edges": "false",
+        "run_feeds": "false",
+        "chunk_most": "300",
+    }
     monkeypatch.setenv(variable(name), (written | model | special).get(name, "7"))
     if name == "budget_usd":
         monkeypatch.setenv("GISTREAM_EXTRACTOR_PRICE_INPUT", "1")
