@@ -6,14 +6,17 @@ tables, and nobody for the client of an endpoint that is not used.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from index.metrics import Metrics
     from index.models.base import Embedder
     from streams.events import Limits
     from streams.extract.base import Extractor
+    from streams.feeds.book import Book
     from streams.local import Pace
     from streams.log import Log
     from streams.pipeline import Pipeline
@@ -25,6 +28,10 @@ def log_path(settings: Settings) -> Path:
     return settings.data / "log.db"
 
 
+def spending_path(settings: Settings) -> Path:
+    return settings.data / "spending.db"
+
+
 def open_log(settings: Settings) -> Log:
     """The log, counting on from behind every namespace of the data folder. Raises StoreError where it does not open."""
     from index.home import Home
@@ -34,6 +41,22 @@ def open_log(settings: Settings) -> Log:
     log = Log(log_path(settings))
     align(log, Home(settings.data))
     return log
+
+
+def book_path(settings: Settings) -> Path:
+    return settings.data / "feeds.db"
+
+
+def open_book(settings: Settings) -> Book:
+    """The book of feeds. Raises StoreError where it does not open."""
+    from streams.feeds.book import Book
+
+    return Book(book_path(settings))
+
+
+def open_book_if_any(settings: Settings) -> AbstractContextManager[Book | None]:
+    """The book of feeds; nothing is made where no feed was ever added. Raises StoreError where it does not open."""
+    return open_book(settings) if book_path(settings).exists() else nullcontext()
 
 
 def limits(settings: Settings) -> Limits:
@@ -48,8 +71,16 @@ def pace(settings: Settings) -> Pace:
     from index.maintenance import Retention
     from streams.local import Pace
 
-    retention = Retention(reach=timedelta(hours=settings.retention_hours))
-    return Pace(settings.batch_documents, checkpoint_seconds=settings.checkpoint_seconds, retention=retention)
+    documents = settings.batch_documents
+    if settings.extractor == "openai":
+        # Batches that a model reads within seconds become visible within seconds; the next ones are read meanwhile.
+        documents = min(documents, 2 * settings.extractor_concurrency)
+    return Pace(
+        documents,
+        checkpoint_seconds=settings.checkpoint_seconds,
+        mend_seconds=settings.mend_seconds,
+        retention=Retention(reach=timedelta(hours=settings.retention_hours)),
+    )
 
 
 def build_embedder(settings: Settings) -> Embedder:
@@ -60,35 +91,63 @@ def build_embedder(settings: Settings) -> Embedder:
         return HashingEmbedder(settings.embedding_dimensions or DEFAULT_DIMENSIONS)
     from index.models.openai import OpenAIEmbedder
 
-    key = settings.openai_api_key
     return OpenAIEmbedder(
         settings.embedding_model,
         base_url=settings.embedding_base_url,
-        api_key=key.get_secret_value() if key else "none",
+        api_key=_key(settings),
         dimensions=settings.embedding_dimensions,
     )
 
 
-def build_pipeline(settings: Settings) -> Pipeline:
-    """Everything that decides what an index looks like. Raises ModelError as `build_embedder` does."""
+def build_pipeline(settings: Settings, metrics: Metrics | None = None) -> Pipeline:
+    """Everything that decides what an index looks like; a model's calls are counted in `metrics`.
+
+    Raises ModelError as `build_embedder` does, and StoreError where the ledger of a paid extractor does not open.
+    """
     from streams.chunk import ChunkConfig
     from streams.pipeline import Pipeline
 
     return Pipeline(
         ChunkConfig(settings.chunker, settings.chunk_least, settings.chunk_most),
-        _build_extractor(settings.extractor),
+        build_extractor(settings, metrics),
         build_embedder(settings),
         alias_edges=settings.alias_edges,
         sentences=settings.sentences,
     )
 
 
-def _build_extractor(name: str) -> Extractor:
-    kind, _, recording = name.partition(":")
+def build_extractor(settings: Settings, metrics: Metrics | None = None) -> Extractor:
+    """What reads passages."""
+    kind, _, recording = settings.extractor.partition(":")
     if kind == "recorded":
         from streams.extract.recorded import RecordedExtractor
 
         return RecordedExtractor.load(recording)
+    if kind == "openai":
+        from streams.extract.openai import OpenAIExtractor
+        from streams.extract.spending import Budget, Price, Spending
+
+        spending = Spending(
+            spending_path(settings),
+            Budget(settings.budget_usd, settings.budget_tokens),
+            Price(settings.extractor_price_input, settings.extractor_price_output),
+        )
+        return OpenAIExtractor(
+            settings.extractor_model,
+            spending,
+            base_url=settings.extractor_base_url,
+            api_key=_key(settings),
+            strategy=settings.extractor_strategy,
+            concurrency=settings.extractor_concurrency,
+            timeout=settings.extractor_timeout,
+            most_tokens=settings.extractor_most_tokens,
+            metrics=metrics,
+        )
     from streams.extract.rules import RulesExtractor
 
     return RulesExtractor()
+
+
+def _key(settings: Settings) -> str:
+    """The key of the endpoints; those on this machine take any."""
+    return settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none"

@@ -17,6 +17,7 @@ from .commands import (
     delete,
     demo,
     eval,
+    feed,
     ingest,
     rebuild,
     search,
@@ -49,6 +50,7 @@ for verb in (
 ):
     app.command()(verb)
 app.add_typer(snapshots.app, name="snapshots")
+app.add_typer(feed.app, name="feed")
 app.add_typer(dead_letters.app, name="dead-letters")
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Self
@@ -24,11 +22,15 @@ from streams.events import validated
 from streams.local import Runner
 from streams.log import Log
 
-from .assembly import build_embedder, build_pipeline, limits, log_path, open_log, pace
+from .assembly import build_embedder, build_pipeline, limits, log_path, open_book, open_book_if_any, open_log, pace
+from .feed_status import statuses
+from .feeding import Feeding
 from .http import HttpServer
 from .lag import Lag
 from .measured import MeasuredEmbedder, measured, watch_runner
+from .receiving import receiver
 from .settings import Settings
+from .stopping import until_signalled
 from .warm import WarmUp
 
 _log = logging.getLogger("gistream")
@@ -86,7 +88,7 @@ class Embedded:
         return self._not_ready()
 
     def _writing(self, stack: ExitStack, readers: Readers, history: History, metrics: Metrics) -> Parts:
-        pipeline = measured(build_pipeline(self._settings), metrics)
+        pipeline = measured(build_pipeline(self._settings, metrics), metrics)
         log = stack.enter_context(open_log(self._settings))
         lag = Lag(log, readers.home)
         runner = stack.enter_context(
@@ -94,6 +96,10 @@ class Embedded:
         )
         watch_runner(metrics, runner, lag)
         runner.start()
+        book = stack.enter_context(open_book(self._settings))
+        if self._settings.run_feeds:
+            feeding = stack.enter_context(Feeding(self._settings, book, log, runner.letters, metrics))
+            feeding.start()
         return Parts(
             readers=readers,
             history=history,
@@ -104,6 +110,8 @@ class Embedded:
             dead_letters=runner.letters.count,
             not_ready=partial(_stopped, runner),
             metrics=metrics,
+            receive=receiver(log, runner.letters, limits(self._settings)),
+            feeds=partial(statuses, book),
             max_wait=self._settings.wait_timeout,
         )
 
@@ -111,6 +119,7 @@ class Embedded:
         """A log that is there tells how far the snapshots lag behind; none is made where there is none."""
         path = log_path(self._settings)
         log = stack.enter_context(Log(path)) if path.exists() else None
+        book = stack.enter_context(open_book_if_any(self._settings))
         return Parts(
             readers=readers,
             history=history,
@@ -121,6 +130,7 @@ class Embedded:
             dead_letters=DeadLetters(log).count if log else _unknown,
             not_ready=lambda: None,
             metrics=metrics,
+            feeds=partial(statuses, book) if book else dict,
             max_wait=self._settings.wait_timeout,
         )
 
@@ -137,7 +147,7 @@ def serve(settings: Settings, *, read_only: bool = False, take_over: bool = Fals
     GistreamError when the HTTP server ends by itself.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    with _until_signalled() as stop, Embedded(settings, read_only=read_only, take_over=take_over) as embedded:
+    with until_signalled() as stop, Embedded(settings, read_only=read_only, take_over=take_over) as embedded:
         _log.info("gistream listens on %s", embedded.url)
         told = None
         while not stop.wait(_LOOK_SECONDS):
@@ -150,23 +160,6 @@ def serve(settings: Settings, *, read_only: bool = False, take_over: bool = Fals
             if not embedded.server.running:
                 raise GistreamError("the HTTP server ended by itself", hint="its log says why")
         _log.info("stopping: the batch under way is finished and made durable")
-
-
-@contextmanager
-def _until_signalled() -> Iterator[threading.Event]:
-    stop = threading.Event()
-
-    def on_signal(number: int, _: object) -> None:
-        # Whoever asks twice does not want to wait.
-        signal.signal(number, signal.SIG_DFL)
-        stop.set()
-
-    former = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
 
 
 def _unknown(*_: object) -> None:

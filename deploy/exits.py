@@ -6,6 +6,7 @@ from enum import IntEnum
 
 from index.errors import (
     BadRequest,
+    FeedError,
     GistreamError,
     ModelError,
     NotFound,
@@ -25,7 +26,7 @@ class Exit(IntEnum):
     USAGE = 2
     """An option, a setting or a question makes no sense."""
     NOT_FOUND = 3
-    """No such namespace, document, snapshot, dead letter or file."""
+    """No such namespace, document, snapshot, feed, dead letter or file."""
     BUSY = 4
     """Another process writes there, or took over."""
     DAMAGED = 5
@@ -34,6 +35,8 @@ class Exit(IntEnum):
     """An embedder or extractor failed or did not answer."""
     NOT_YET = 7
     """A write did not become visible within the time allowed; the same command may succeed later."""
+    FEED = 8
+    """The source of a feed could not be read; the others were."""
     DEFECT = 70
     """A defect of gistream; the traceback says where."""
 
@@ -45,6 +48,7 @@ _BY_ERROR: tuple[tuple[type[Exception], Exit], ...] = (
     (WriterError, Exit.BUSY),
     (ModelError, Exit.MODEL),
     (NotYet, Exit.NOT_YET),
+    (FeedError, Exit.FEED),
     (BadRequest, Exit.USAGE),
     (GistreamError, Exit.REFUSED),
     (FileNotFoundError, Exit.NOT_FOUND),

@@ -1,4 +1,4 @@
-"""From a feed into the log: what it yields is appended in batches, and what it refused goes to the dead letters."""
+"""From a feed into the log at once, for a command that waits: what it yields, and what it refused."""
 
 from __future__ import annotations
 
@@ -8,20 +8,15 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import BinaryIO, Final
 
-from index.types import DocumentEvent
 from streams.dead_letters import DeadLetters
-from streams.feeds.base import Feed, Rejected
+from streams.feeds.base import Feed, Memory, Step
+from streams.feeds.deliver import BATCH, Delivery
 from streams.log import Log
 
 from .indexing import Awaited
 
-BATCH: Final = 64
-"""Items at once: they share one fsync, and at most twice so many documents are in memory."""
-
 IDLE_SECONDS: Final = 0.2
 """How long a feed may be silent before its reader is given an empty batch, to look after other things."""
-
-Item = DocumentEvent | Rejected
 
 
 def standard_input() -> BinaryIO:
@@ -30,13 +25,11 @@ def standard_input() -> BinaryIO:
 
 
 class Intake:
-    """One feed on its way into the log, with the counts of what came."""
+    """One feed on its way into the log, as if seen for the first time, with the counts of what came."""
 
     def __init__(self, feed: Feed, log: Log, letters: DeadLetters, namespace: str, awaited: Awaited) -> None:
         self._feed = feed
-        self._log = log
-        self._letters = letters
-        self._namespace = namespace
+        self._delivery = Delivery(log, letters, namespace, Memory())
         self._awaited = awaited
         self.events = 0
         self.rejected = 0
@@ -46,58 +39,54 @@ class Intake:
 
         Everything read before is durable by then. Raises what the feed and the log raise.
         """
-        for batch in _batches(self._feed):
-            events = [item for item in batch if isinstance(item, DocumentEvent)]
-            self._awaited.add(events, self._log.append(events))
-            refused = [item for item in batch if isinstance(item, Rejected)]
-            for item in refused:
-                # A line without a namespace of its own meant this one, and must find it again when it is replayed.
-                source = f"{item.source}, {item.place}"
-                self._letters.put(source, "decode", item.reason, item.payload, namespace=self._namespace)
-            self.events += len(events)
-            self.rejected += len(refused)
+        for steps in _batches(self._feed):
+            delivered = self._delivery.deliver(steps)
+            self._awaited.add(delivered.events, delivered.tokens)
+            self.events += len(delivered.events)
+            self.rejected += delivered.rejected
             yield
 
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """Stands behind the last item of a feed; `error` is what ended it early."""
+    """Stands behind the last step of a feed; `error` is what ended it early."""
 
     error: Exception | None = None
 
 
-def _batches(feed: Feed) -> Iterator[list[Item]]:
-    """The items of a feed, as many at once as have come: a quick feed shares fsyncs, a slow one is not held back."""
-    items: Queue[Item | _End] = Queue(BATCH)
+def _batches(feed: Feed) -> Iterator[list[Step]]:
+    """The steps of a feed, as many at once as have come: a quick feed shares fsyncs, a slow one is not held back."""
+    steps: Queue[Step | _End] = Queue(BATCH)
 
     def read() -> None:
         try:
-            for item in feed.read():
-                items.put(item)
+            # A memory of its own, which stays empty: the feed only reads it, and the other one moves meanwhile.
+            for step in feed.poll(Memory()):
+                steps.put(step)
         except Exception as error:
-            items.put(_End(error))
+            steps.put(_End(error))
         else:
-            items.put(_End())
+            steps.put(_End())
 
     # A pipe that nobody writes to cannot be woken, so the thread must not hold up the end of the process.
     Thread(target=read, name="gistream-feed", daemon=True).start()
     end: _End | None = None
     while end is None:
-        batch, end = _come(items)
+        batch, end = _come(steps)
         yield batch
     if end.error is not None:
         raise end.error
 
 
-def _come(items: Queue[Item | _End]) -> tuple[list[Item], _End | None]:
-    """What has come by now, at most BATCH items; waits up to IDLE_SECONDS for the first."""
-    batch: list[Item] = []
+def _come(steps: Queue[Step | _End]) -> tuple[list[Step], _End | None]:
+    """What has come by now, at most BATCH steps; waits up to IDLE_SECONDS for the first."""
+    batch: list[Step] = []
     try:
         while len(batch) < BATCH:
-            item = items.get(block=not batch, timeout=IDLE_SECONDS)
-            if isinstance(item, _End):
-                return batch, item
-            batch.append(item)
+            step = steps.get(block=not batch, timeout=IDLE_SECONDS)
+            if isinstance(step, _End):
+                return batch, step
+            batch.append(step)
     except Empty:
         pass
     return batch, None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from index.metrics import Metrics
 from index.models.base import Embedder
 from index.types import Extraction, Role
-from streams.extract.base import Extractor
+from streams.extract.base import Extractor, PaidExtractor
 from streams.local import Runner
 from streams.pipeline import Pipeline
 
@@ -59,10 +59,6 @@ class MeasuredExtractor:
     def fingerprint(self) -> str:
         return self.inside.fingerprint
 
-    @property
-    def paid(self) -> bool:
-        return self.inside.paid
-
     def extract(self, passages: Sequence[tuple[str, str]]) -> list[Extraction]:
         """See Extractor."""
         with self.metrics.timed("gistream_extract_seconds"):
@@ -72,10 +68,11 @@ class MeasuredExtractor:
 
 
 def measured(pipeline: Pipeline, metrics: Metrics) -> Pipeline:
-    """The same pipeline, whose models are counted and timed in `metrics`."""
+    """The same pipeline, whose models are counted and timed in `metrics`; a paid extractor does that itself."""
+    extractor = pipeline.extractor
     return replace(
         pipeline,
-        extractor=MeasuredExtractor(pipeline.extractor, metrics),
+        extractor=extractor if isinstance(extractor, PaidExtractor) else MeasuredExtractor(extractor, metrics),
         embedder=MeasuredEmbedder(pipeline.embedder, metrics),
     )
 

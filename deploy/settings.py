@@ -48,8 +48,28 @@ class Settings(BaseSettings):
     """Fewest words of a passage; at most a third of chunk_most."""
     chunk_most: int = Field(default=180, ge=3, le=30_000)
     """Most words of a passage."""
-    extractor: str = Field(default="rules", pattern=r"^(rules|recorded:.+)$")
-    """What reads a passage: rules, or recorded:NAME to replay a file."""
+    extractor: str = Field(default="rules", pattern=r"^(rules|openai|recorded:.+)$")
+    """What reads a passage: rules, openai to ask a model behind its protocol, or recorded:NAME to replay a file."""
+    extractor_base_url: str | None = Field(default=None, pattern=r"^https?://")
+    """Address of the extractor's endpoint, ending in /v1; unset is the client's default."""
+    extractor_model: str = Field(default="gpt-4o-mini", min_length=1)
+    """Model the extractor's endpoint is asked for."""
+    extractor_strategy: Literal["combined", "staged"] = "combined"
+    """One call a passage, or three: for its memory, then its names, then its facts."""
+    extractor_concurrency: int = Field(default=16, ge=1, le=1000)
+    """Passages the extractor's model reads at a time."""
+    extractor_timeout: float = Field(default=60.0, gt=0, le=3600)
+    """Most seconds one try of a call may take; a call that fails is tried four times."""
+    extractor_most_tokens: int = Field(default=4096, ge=64, le=2**20)
+    """Most tokens of one answer; a longer one is cut off, and its passage read by the rules."""
+    extractor_price_input: float = Field(default=0.0, ge=0)
+    """US dollars for a million tokens sent to the extractor's model."""
+    extractor_price_output: float = Field(default=0.0, ge=0)
+    """US dollars for a million tokens of its answers."""
+    budget_usd: float | None = Field(default=None, ge=0)
+    """US dollars the extractor may spend, counted since the data folder was made; then documents wait in the log."""
+    budget_tokens: int | None = Field(default=None, ge=0)
+    """Tokens the extractor may use, counted in the same way."""
     embedder: Literal["hashing", "openai"] = "hashing"
     """What makes vectors: hashing needs no model; openai asks an endpoint that speaks its protocol."""
     embedding_base_url: str | None = Field(default=None, pattern=r"^https?://")
@@ -65,8 +85,13 @@ class Settings(BaseSettings):
     sentences: bool = True
     """Keep every sentence with its vector and names, which the mode fused reads; three quarters of what is embedded."""
 
+    run_feeds: bool = True
+    """Whether the server runs the feeds that were added with `gistream feed add`."""
+
     batch_documents: int = Field(default=256, ge=1, le=100_000)
     """Most documents in one commit."""
+    mend_seconds: float = Field(default=600.0, gt=0, le=7 * 24 * 3600)
+    """Seconds until passages that the extractor's model could not read are tried again."""
     checkpoint_seconds: float = Field(default=5.0, gt=0, le=3600)
     """Seconds between two moments at which commits are fsynced."""
     retention_hours: float = Field(default=24.0, ge=0, le=24 * 3650)
@@ -83,6 +108,12 @@ class Settings(BaseSettings):
     def _passages_can_be_cut(self) -> Self:
         if self.chunk_least > self.chunk_most // 3:
             raise ValueError(f"chunk_least ({self.chunk_least}) is more than a third of chunk_most ({self.chunk_most})")
+        return self
+
+    @model_validator(mode="after")
+    def _budget_can_be_counted(self) -> Self:
+        if self.budget_usd is not None and not (self.extractor_price_input or self.extractor_price_output):
+            raise ValueError("budget_usd needs extractor_price_input and extractor_price_output")
         return self
 
     @classmethod

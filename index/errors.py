@@ -12,8 +12,13 @@ GistreamError
 │   └── TablesMoved       another writer touched a table and restoring it three times did not help
 ├── ModelError            an embedder or extractor failed
 │   ├── MissingRecording  texts that a recording does not hold
-│   └── ModelUnavailable  the endpoint did not answer (recoverable)
-├── NotFound              no such namespace, document, snapshot or dead letter
+│   ├── ModelUnavailable  the endpoint did not answer (recoverable)
+│   └── ModelHeld         nothing is asked until an operator changes a setting
+│       ├── ModelMisset   the endpoint refuses its key, the model's name, or every question
+│       └── BudgetSpent   the next call might cost more than the budget has left
+├── FeedError             a source cannot be read now (recoverable)
+│   └── FeedEnded         a source said that it is no more: it is not asked again
+├── NotFound              no such namespace, document, snapshot, feed or dead letter
 ├── NotYet                a write is not visible within the time the caller allowed (recoverable)
 │   └── TooStale          what is visible is older than the caller allows
 └── BadRequest            a question or setting that makes no sense
@@ -83,8 +88,36 @@ class ModelUnavailable(ModelError):
     recoverable = True
 
 
+class ModelHeld(ModelError):
+    """The model is not asked until an operator changes a setting; no fault of any document, so their events wait."""
+
+
+class ModelMisset(ModelHeld):
+    """The endpoint refuses its key, the model's name, or whatever it is asked."""
+
+
+class BudgetSpent(ModelHeld):
+    """The next call might cost more than the budget has left."""
+
+
+class FeedError(GistreamError):
+    """A source cannot be read now; its feed tries again by itself, after `after` seconds where the source says so."""
+
+    recoverable = True
+
+    def __init__(self, message: str, *, hint: str = "", after: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.after = after
+
+
+class FeedEnded(FeedError):
+    """A source said that it is no more, and is not asked again."""
+
+    recoverable = False
+
+
 class NotFound(GistreamError):
-    """No such namespace, document, snapshot or dead letter."""
+    """No such namespace, document, snapshot, feed or dead letter."""
 
 
 class NotYet(GistreamError):

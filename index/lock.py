@@ -15,8 +15,17 @@ class WriterLock:
     The epoch in the manifest is what really fences; this only warns early.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        what: str | None = None,
+        hint: str = "stop that process first; if it hangs, `gistream serve --take-over` fences it",
+    ) -> None:
+        """`what` is being written and `hint` are for the message of WriterBusy; unset is the lock's folder."""
         self.path = path
+        self._what = what or str(path.parent)
+        self._hint = hint
         self._file: int | None = None
 
     def acquire(self, *, take_over: bool) -> None:
@@ -29,8 +38,7 @@ class WriterLock:
             os.close(file)
             if take_over:
                 return
-            hint = "stop that process first; if it hangs, `gistream serve --take-over` fences it"
-            raise WriterBusy(f"{self.path.parent} is being written by process {holder}", hint=hint) from None
+            raise WriterBusy(f"{self._what} is being written by process {holder}", hint=self._hint) from None
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
         self._file = file

@@ -23,11 +23,19 @@ CounterName = Literal[
     "gistream_passages_extracted_total",
     "gistream_passages_reused_total",
     "gistream_passages_degraded_total",
+    "gistream_passages_mended_total",
+    "gistream_model_calls_total",
+    "gistream_model_retries_total",
+    "gistream_model_tokens_total",
+    "gistream_model_cost_usd_total",
     "gistream_texts_embedded_total",
     "gistream_commits_total",
     "gistream_writers_fenced_total",
     "gistream_queries_total",
     "gistream_as_of_total",
+    "gistream_feed_events_total",
+    "gistream_feed_rejected_total",
+    "gistream_feed_failures_total",
 ]
 GaugeName = Literal[
     "gistream_lag_events",
@@ -37,6 +45,8 @@ GaugeName = Literal[
     "gistream_namespaces_open",
     "gistream_namespaces_in_trouble",
     "gistream_older_snapshots_held",
+    "gistream_model_calls_in_flight",
+    "gistream_feed_last_success_timestamp_seconds",
 ]
 HistogramName = Literal[
     "gistream_freshness_seconds",
@@ -44,6 +54,7 @@ HistogramName = Literal[
     "gistream_commit_seconds",
     "gistream_embed_seconds",
     "gistream_extract_seconds",
+    "gistream_model_call_seconds",
     "gistream_checkpoint_seconds",
     "gistream_maintenance_seconds",
     "gistream_snapshot_swap_seconds",
@@ -96,6 +107,34 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "Passages indexed by the fallback because the model failed on them.",
         "Check the model's endpoint; they are read again later by themselves.",
     ),
+    "gistream_passages_mended_total": Metric(
+        "passages",
+        "Passages that were indexed by the fallback, read again, and understood by the model this time.",
+        "Flat though passages are degraded: the model fails on them for good; the process's log says why.",
+    ),
+    "gistream_model_calls_total": Metric(
+        "calls",
+        "Calls of the extractor's model, by what became of them; the client's own retries are no calls of their own.",
+        "Other outcomes than `answered`: garbage and truncated are the model's, refused its filter's, misset the "
+        "settings', unavailable the endpoint's fault.",
+        ("outcome",),
+    ),
+    "gistream_model_retries_total": Metric(
+        "retries",
+        "Times that the client asked the endpoint again because it was busy, failed or did not answer.",
+        "As many as calls: the endpoint is overloaded; lower extractor_concurrency.",
+    ),
+    "gistream_model_tokens_total": Metric(
+        "tokens",
+        "Tokens sent to the extractor's model and received from it, by direction (`input` or `output`).",
+        "Times the prices this is the bill; compare it with the passages extracted.",
+        ("direction",),
+    ),
+    "gistream_model_cost_usd_total": Metric(
+        "US dollars",
+        "Cost of the extractor's calls at the prices in the settings.",
+        "Stays 0: the prices are not set. Rising faster than documents come: edits rewrite whole documents.",
+    ),
     "gistream_texts_embedded_total": Metric(
         "texts",
         "Texts sent to the embedder.",
@@ -122,6 +161,24 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "Requests for the state at a snapshot or moment, by outcome: `held` in memory, `opened`, `gone`, `unknown`.",
         "Many `gone`: raise retention_hours. Many `opened` against `held`: questions go back to ever other snapshots.",
         ("outcome",),
+    ),
+    "gistream_feed_events_total": Metric(
+        "events",
+        "Events that a feed of this process delivered to the log, by feed.",
+        "Flat while its source changes: `gistream feed list` shows when it last succeeded, and why it does not.",
+        ("feed",),
+    ),
+    "gistream_feed_rejected_total": Metric(
+        "items",
+        "Items of a feed's source that could not become events, by feed.",
+        "Read the reasons with `gistream dead-letters list` and repair the source; the feed sees it by itself.",
+        ("feed",),
+    ),
+    "gistream_feed_failures_total": Metric(
+        "looks",
+        "Looks at a feed's source that failed, by feed.",
+        "Growing: the source is away or refuses; `gistream feed list` shows the reason. It is tried again by itself.",
+        ("feed",),
     ),
     "gistream_lag_events": Metric(
         "events",
@@ -159,6 +216,17 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "Older snapshots kept open for questions about the past.",
         "It is bounded; together with memory it shows what the past costs.",
     ),
+    "gistream_model_calls_in_flight": Metric(
+        "calls",
+        "Calls of the extractor's model that are under way.",
+        "At extractor_concurrency while events wait: the model is the bottleneck; raise it if the endpoint allows.",
+    ),
+    "gistream_feed_last_success_timestamp_seconds": Metric(
+        "seconds since 1970",
+        "When the source of a feed was last read to its end, by feed; 0 before the first time.",
+        "Older than the feed's interval: the source is away or the feed hangs; `gistream feed list` shows the reason.",
+        ("feed",),
+    ),
     "gistream_freshness_seconds": Metric(
         "seconds",
         "From the acceptance of an event to the commit that shows it.",
@@ -181,8 +249,13 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
     ),
     "gistream_extract_seconds": Metric(
         "seconds",
-        "One call of the extractor, retries included.",
+        "One call of the extractor, retries included; with a model, one passage.",
         "Much longer than usual: the endpoint is slow or refuses; freshness follows it.",
+    ),
+    "gistream_model_call_seconds": Metric(
+        "seconds",
+        "One call of the extractor's model, retries included.",
+        "Growing with the concurrency: the endpoint queues; a lower concurrency is as fast.",
     ),
     "gistream_checkpoint_seconds": Metric(
         "seconds",

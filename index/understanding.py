@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
+from .answers import Answers
 from .keys import key
 from .models.base import Embedder
 from .records import matrix
@@ -23,12 +24,12 @@ KEYS_PER_READ = 1_000
 
 _EXTRACTION = TypeAdapter(Extraction)
 
-Read = Callable[[Sequence[tuple[str, str]]], list[Extraction]]
-"""(title, text) of passages -> what was read in each."""
+ANSWERS = f"{TABLE}.answers"
+"""File beside the table."""
 
 
 class Understanding:
-    """Append-only and content-addressed rows, each an extraction or a vector.
+    """Append-only and content-addressed rows, each an extraction or a vector; the newest extractions in a file first.
 
     No manifest pins it: a row is true whenever it is found.
 
@@ -46,6 +47,7 @@ class Understanding:
         )
         settle(folder, TABLE)
         self._table: Any = connect(folder).create_table(TABLE, schema=self._schema, exist_ok=True)
+        self._answers = Answers(folder / ANSWERS)
 
     def vectors(self, texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
         """Vectors (n, d) of texts; only those not known yet are embedded, once each, in one call.
@@ -65,24 +67,24 @@ class Understanding:
             known.update(zip(unknown, fresh, strict=True))
         return np.array([known[k] for k in keys], np.float32).reshape(len(keys), embedder.dimensions)
 
-    def extractions(self, passages: Sequence[tuple[str, str]], extractor: str, read: Read) -> list[Extraction]:
-        """Extractions of (title, text) passages by the extractor of that fingerprint; only unknown ones are read.
-
-        Degraded ones are not kept.
-        """
+    def said(self, passages: Sequence[tuple[str, str]], extractor: str) -> list[Extraction | None]:
+        """What the extractor of that fingerprint said about each (title, text); None where it was never asked."""
         keys = [key("extraction", extractor, title, text) for title, text in passages]
-        known = {k: _EXTRACTION.validate_json(value) for k, value in self._known(keys, "extraction").items()}
-        unknown = {k: passage for k, passage in zip(keys, passages, strict=True) if k not in known}
-        if unknown:
-            fresh = dict(zip(unknown, read(list(unknown.values())), strict=True))
-            keep = {
-                k: _EXTRACTION.dump_json(extraction).decode()
-                for k, extraction in fresh.items()
-                if not extraction.degraded
-            }
-            self._keep(list(keep), "extraction", pa.array(list(keep.values()), pa.large_string()))
-            known.update(fresh)
-        return [known[k] for k in keys]
+        known = self._known(keys, "extraction") | self._answers.find(keys)
+        return [_EXTRACTION.validate_json(known[k]) if k in known else None for k in keys]
+
+    def keep(self, passage: tuple[str, str], extractor: str, extraction: Extraction) -> None:
+        """Keep what an extractor just said about a (title, text), whatever becomes of this process. Safe for threads.
+
+        Raises OSError where it cannot be written.
+        """
+        self._answers.add(key("extraction", extractor, *passage), _EXTRACTION.dump_json(extraction).decode())
+
+    def gather(self) -> None:
+        """Bring what was kept since the last time into the table, all at once: it likes few large pieces."""
+        if kept := self._answers.all():
+            self._keep(list(kept), "extraction", pa.array(list(kept.values()), pa.large_string()))
+            self._answers.remove(kept)
 
     def _known(self, keys: Sequence[Key], column: str) -> dict[Key, Any]:
         found: dict[Key, Any] = {}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
-from typing import Annotated, Any, Final
-from urllib.parse import unquote_to_bytes
+from collections.abc import Collection, Mapping
+from email.message import EmailMessage
+from typing import Annotated, Any, Final, NamedTuple
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from fastapi import Depends, Path, Request
 from starlette.convertors import Convertor, register_url_convertor
@@ -14,11 +15,30 @@ from starlette.convertors import Convertor, register_url_convertor
 from index.errors import BadRequest
 from index.types import DocumentEvent
 
-from .problems import TooLarge, UnsupportedMediaType
+from .problems import ForeignOrigin, TooLarge, UnsupportedMediaType
 
 MAX_WRITE_BYTES: Final = 64 * 2**20
+PUSHABLE: Final = (
+    "text/plain",
+    "text/markdown",
+    "text/html",
+    "application/pdf",
+    "application/json",
+    "application/jsonl",
+    "application/x-jsonlines",
+    "application/x-ndjson",
+)
+"""Media types of what may be pushed."""
 MAX_QUESTION_BYTES: Final = 2**18
 """A question has at most 20,000 characters, each of which has at most twelve bytes in JSON."""
+
+
+class PushedBody(NamedTuple):
+    """A body with what its sender declares of it."""
+
+    data: bytes
+    media_type: str
+    charset: str
 
 
 class _Rest(Convertor[str]):
@@ -40,6 +60,18 @@ async def _written(request: Request) -> bytes:
     return await _read(request, MAX_WRITE_BYTES)
 
 
+async def _pushed(request: Request) -> PushedBody:
+    declared = EmailMessage()
+    declared["content-type"] = request.headers.get("content-type", "")
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        # Unlike JSON, a web page may have a browser send text to this address without asking first.
+        hint = "send it from a program, or from a page of this address"
+        raise ForeignOrigin(f"a page of {origin[:200]} may not send documents", hint=hint)
+    body = await _read(request, MAX_WRITE_BYTES, PUSHABLE)
+    return PushedBody(body, declared.get_content_type(), declared.get_content_charset() or "")
+
+
 async def _asked(request: Request) -> bytes:
     return await _read(request, MAX_QUESTION_BYTES)
 
@@ -54,6 +86,7 @@ async def _document_id(request: Request, id: Annotated[str, Path()]) -> str:
     return id
 
 
+PushBody = Annotated[PushedBody, Depends(_pushed)]
 WriteBody = Annotated[bytes, Depends(_written)]
 QuestionBody = Annotated[bytes, Depends(_asked)]
 PathId = Annotated[str, Depends(_document_id)]
@@ -98,13 +131,14 @@ def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
     return node
 
 
-async def _read(request: Request, limit: int) -> bytes:
+async def _read(request: Request, limit: int, accepted: Collection[str] = ("application/json",)) -> bytes:
     """Raises UnsupportedMediaType and TooLarge; never holds more than `limit` bytes and one chunk."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        # A web page may have a browser send any other type to this address without asking first.
-        hint = "send the header Content-Type: application/json"
-        raise UnsupportedMediaType(f"the body is {media_type or 'of no declared type'} and not JSON", hint=hint)
+    if media_type not in accepted:
+        # A web page may have a browser send other types than JSON to this address without asking first.
+        named = "not JSON" if len(accepted) == 1 else "none that is read here"
+        hint = f"send the header Content-Type: {' or '.join(accepted)}"
+        raise UnsupportedMediaType(f"the body is {media_type or 'of no declared type'} and {named}", hint=hint)
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > limit:
         raise _too_large(limit)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 from fastapi import Depends, Request
 
@@ -16,6 +16,30 @@ from .history import History
 from .problems import ReadOnly
 from .readers import Readers
 from .waiting import Staleness
+
+
+class Pushed(NamedTuple):
+    """A body that somebody sent without knowing what an event is."""
+
+    namespace: str
+    media_type: str
+    """In small letters, without parameters."""
+    charset: str
+    """What the sender says of its letters; "" where nothing."""
+    body: bytes
+    id: str
+    """"" leaves it to the body."""
+    title: str
+
+
+class Received(NamedTuple):
+    """What became of it, all of it durable."""
+
+    events: Sequence[DocumentEvent]
+    tokens: Sequence[str]
+    """One for each event."""
+    refused: Sequence[tuple[str, str]]
+    """Place and reason of every item that is no document; where there are events too, it is in the dead letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +62,19 @@ class Parts:
     not_ready: Callable[[], str | None]
     """Why no work should be sent here; None when it may be."""
     metrics: Metrics
+    receive: Callable[[Pushed], Received] | None = None
+    """Reads a body and accepts what is in it; None where this service only reads. Raises InvalidEvent."""
+    feeds: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
+    """Name -> what is known of every feed that was added."""
     max_wait: float = 30.0
     """Seconds that a question may wait for a write."""
+
+    def receiving(self) -> Callable[[Pushed], Received]:
+        """Raises ReadOnly where nothing can be received."""
+        self.accepting()
+        if self.receive is None:
+            raise ReadOnly("this service takes no bodies but JSON", hint="PUT the document as JSON")
+        return self.receive
 
     def accepting(self) -> Inbox:
         """Raises ReadOnly where there is no inbox."""

@@ -48,7 +48,11 @@ class TooLarge(BadRequest):
 
 
 class UnsupportedMediaType(BadRequest):
-    """A body that does not say that it is JSON."""
+    """A body that does not say that it is JSON, or of another type that is read here."""
+
+
+class ForeignOrigin(BadRequest):
+    """A page of somewhere else had a browser send this."""
 
 
 class InvalidFields(BadRequest):
@@ -68,6 +72,7 @@ class NotReady(GistreamError):
 STATUSES: Final[Mapping[type[GistreamError], int]] = {
     GistreamError: 500,
     BadRequest: 400,
+    ForeignOrigin: 403,
     InvalidEvent: 422,
     InvalidFields: 422,
     ModelError: 502,

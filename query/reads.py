@@ -127,7 +127,7 @@ def list_namespaces(parts: PartsOf) -> Namespaces:
 @router.get("/v1/status")
 def show_status(parts: PartsOf) -> Status:
     """The sizes of every namespace, and how many dead letters wait."""
-    return Status(namespaces=status.sizes(parts.readers.home), dead_letters=parts.dead_letters())
+    return Status(namespaces=status.sizes(parts.readers.home), dead_letters=parts.dead_letters(), feeds=parts.feeds())
 
 
 def _eligible(metrics: Metrics, filter: Filter, snapshot: Snapshot) -> Mask | None:

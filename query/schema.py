@@ -56,6 +56,24 @@ class BatchWritten(Written):
     tokens: list[str]
 
 
+class Refusal(BaseModel):
+    """An item of a pushed body that is no document."""
+
+    place: str
+    reason: str
+
+
+class PushWritten(BaseModel):
+    """A pushed body that is durable."""
+
+    token: str
+    """Of its last document."""
+    ids: list[str]
+    """Of its documents, in their order."""
+    refused: list[Refusal]
+    """What is in the dead letters instead."""
+
+
 def _when(value: object) -> object:
     try:
         return parse_when(value) if isinstance(value, str) else value
@@ -108,6 +126,8 @@ class Status(BaseModel):
     namespaces: Mapping[str, Sizes]
     dead_letters: int | None
     """Null where this service only reads."""
+    feeds: Mapping[str, Mapping[str, Any]]
+    """What every feed that was added has brought, when it last succeeded, and what is wrong with it."""
 
 
 class Namespaces(BaseModel):

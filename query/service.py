@@ -8,7 +8,7 @@ from fastapi import APIRouter, FastAPI, Response
 
 from index.metrics import CONTENT_TYPE
 
-from . import problems, reads, writes
+from . import problems, pushes, reads, writes
 from .parts import Parts, PartsOf
 from .problems import MEDIA_TYPE, NotReady, Problem
 from .schema import Health
@@ -43,7 +43,7 @@ def create_app(parts: Parts) -> FastAPI:
     )
     app.state.parts = parts
     problems.install(app)
-    for router in (writes.router, reads.router, _router):
+    for router in (writes.router, pushes.router, reads.router, _router):
         app.include_router(router)
     return app
 

@@ -32,6 +32,8 @@ class Applied:
     """Passages that were read by the extractor, or looked up in what it said before."""
     reused: int
     """Passages of changed documents that stayed as they were."""
+    degraded: int = 0
+    """Passages among the extracted that the extractor could not read well."""
     commit_seconds: float = field(default=0.0, compare=False)
     """What the writer took, embedding included; of the machine and not of the batch, so not compared."""
 
@@ -77,7 +79,24 @@ def apply(
     )
     commit_seconds = time.perf_counter() - started
     superseded, reused = len(batch) - len(winners), draft.reused + len(moved)
-    return Applied(len(batch), superseded, len(added), reused, commit_seconds)
+    degraded = sum(extraction.degraded for extraction in extractions)
+    return Applied(len(batch), superseded, len(added), reused, degraded, commit_seconds)
+
+
+def foresee(
+    writer: Writer, namespace: str, earlier: Sequence[Accepted], batch: Sequence[Accepted], chunker: ChunkConfig
+) -> list[tuple[str, str]]:
+    """(title, text) of the passages that `apply` will want read for a batch that comes behind `earlier` events.
+
+    As far as can be told now: what is missing, it reads in time. An event that an earlier one beats asks for nothing.
+    """
+    ids = {accepted.event.id for accepted in batch}
+    current = writer.documents([*ids])
+    draft = _Draft([], [], [], [], [])
+    for accepted in _winners([*(one for one in earlier if one.event.id in ids), *batch], current):
+        if accepted.position >= batch[0].position:
+            _change(draft, namespace, accepted, current.get(accepted.event.id), chunker)
+    return [(passage.title, passage.text) for passage in draft.fresh]
 
 
 def wins_by(

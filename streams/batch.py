@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from index.errors import GistreamError, StoreError, WriterError
+from index.errors import GistreamError, ModelHeld, StoreError, WriterError
 from index.metrics import Metrics
 from index.plan import Changes
 from index.types import Accepted
@@ -36,11 +36,11 @@ class Batches:
     def apply(self, name: str, lane: Lane, batch: Sequence[Accepted]) -> None:
         """Commit a batch; where it cannot be, commit its halves; a single event that cannot be is refused.
 
-        Raises what is no fault of the events: a store that fails, a model that is away, another writer.
+        Raises what is no fault of the events: a store that fails, a model that is away or held, another writer.
         """
         try:
             applied = apply(lane.opened.writer, name, batch, self._chunker, lane.opened.understand)
-        except (WriterError, StoreError, OSError):
+        except (WriterError, StoreError, ModelHeld, OSError):
             raise
         except Exception as error:
             if isinstance(error, GistreamError) and error.recoverable:

@@ -21,12 +21,13 @@ _REMEDY = "Move the file away and start again: what is indexed stays, events not
 class Database:
     """A writing connection behind a lock and a reading one behind another, so readers never wait for an fsync.
 
-    Write-ahead log, synchronous=FULL: COMMIT returns after fsync. Deleted rows are overwritten (secure_delete), though
+    Write-ahead log, synchronous=FULL: COMMIT returns after fsync, unless `synced` is False: then a power loss can take
+    the last commits back, and a killed process still cannot. Deleted rows are overwritten (secure_delete), though
     the write-ahead log may hold them until SQLite reuses it. Every failure of SQLite is raised as StoreError, with path
     and remedy.
     """
 
-    def __init__(self, path: Path, schema: Sequence[str], *, busy_seconds: float = 10.0) -> None:
+    def __init__(self, path: Path, schema: Sequence[str], *, busy_seconds: float = 10.0, synced: bool = True) -> None:
         """Open `path`, making folder, file and `schema` (statements that may run again) where they are missing.
 
         `busy_seconds`: how long to wait for another process. Raises StoreError for a file that cannot be opened, is
@@ -34,6 +35,7 @@ class Database:
         """
         self.path = path
         self._busy_seconds = busy_seconds
+        self._synced = synced
         self._writing, self._reading = threading.Lock(), threading.Lock()
         try:
             _make_folder(path.parent)
@@ -82,7 +84,7 @@ class Database:
         connection = sqlite3.connect(
             self.path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
         )
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if self._synced else 'NORMAL'}")
         connection.execute("PRAGMA secure_delete = ON")
         return connection
 

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from index import maintenance
 from index.maintenance import Retention
 from index.metrics import Metrics
+from index.types import Accepted
 
 from .apply import Applied
 from .log import SOURCE
 from .pipeline import Opened
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """Events whose turn has not come, and whose passages are being read already."""
+
+    batch: Sequence[Accepted]
+    passages: int
 
 
 @dataclass(slots=True)
@@ -22,6 +32,8 @@ class Lane:
     metrics: Metrics
     durable: int = 0
     """Position up to which its commits are on the disk."""
+    foreseen: list[Foreseen] = field(default_factory=list)
+    """In the order of the log; see ahead.py."""
     _commits: int = 0
     """Since the last compaction, like `_passages`."""
     _passages: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from dataclasses import dataclass
@@ -12,12 +13,15 @@ from index.home import Home
 from index.lock import WriterLock
 from index.maintenance import Retention
 from index.metrics import Metrics
+from index.types import Accepted
 from index.writer import Writer
 
+from .ahead import Ahead
 from .batch import Batches, OnBatch
 from .dead_letters import DeadLetters
 from .lane import Lane
 from .log import Log
+from .mend import Degraded, mend
 from .pipeline import Pipeline, open_namespace
 from .position import align, reached
 from .trouble import Troubles
@@ -25,6 +29,8 @@ from .trouble import Troubles
 WORTH_CLEANING = 64
 """Snapshots that are cleaned up together before their minute is over; many at once would hold up the next commit."""
 _IDLE_SECONDS = 0.02
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,8 @@ class Pace:
     checkpoint_seconds: float = 5.0
     clean_seconds: float = 60.0
     """Between two looks for namespaces and files that nobody needs any more."""
+    mend_seconds: float = 600.0
+    """Between two looks for passages that the extractor could not read, which is when they are read again."""
     retention: Retention = Retention()
 
 
@@ -78,6 +86,8 @@ class Runner:
         self._take_over = take_over
         self._metrics = Metrics() if metrics is None else metrics
         self._batches = Batches(pipeline.chunker, self.letters, self._metrics, log.clock, on_batch)
+        self._ahead = Ahead(pipeline.extractor, pipeline.chunker, self._next_batch, self._open)
+        self._degraded = Degraded(home, pipeline, pace.mend_seconds)
         self._lanes: dict[str, Lane] = {}
         self._last: dict[str, int] = {}
         self._seen = 0
@@ -119,7 +129,7 @@ class Runner:
         try:
             self.checkpoint()
             for lane in self._lanes.values():
-                lane.opened.writer.close()
+                lane.opened.close()
         finally:
             self._lanes.clear()
             self._lock.release()
@@ -129,10 +139,12 @@ class Runner:
         self._look()
         due = [name for name in self._last if self._is_due(name)]
         try:
-            for name in due:
+            for place, name in enumerate(due):
                 if self._stopping.is_set():
                     break
+                self._ahead.look(due[place:])
                 self._turn(name)
+            self._mend()
             self._housekeeping()
         except WriterFenced:
             self._metrics.count("gistream_writers_fenced_total")
@@ -191,7 +203,7 @@ class Runner:
         except (GistreamError, OSError) as error:
             self.troubles.note(name, error)
             return
-        batch = self.log.read(name, lane.position, self._pace.batch_events, self._pace.batch_bytes)
+        batch = self._next_batch(name, lane.position)
         if not batch:
             # Trimmed or replayed elsewhere: nothing of this namespace is left to read.
             self._last[name] = lane.position
@@ -202,14 +214,31 @@ class Runner:
             raise
         except (GistreamError, OSError) as error:
             self.troubles.note(name, error)
+            lane.foreseen.clear()
             if not isinstance(error, ModelError):
                 self._leave(name)
             return
         self.troubles.over(name)
 
+    def _next_batch(self, name: str, after: int) -> list[Accepted]:
+        return self.log.read(name, after, self._pace.batch_events, self._pace.batch_bytes)
+
+    def _mend(self) -> None:
+        """Read some degraded passages again, where it is time to; what fails here is tried again next time."""
+        if (found := self._degraded.next()) is None or self._stopping.is_set():
+            return
+        name, keys = found
+        try:
+            opened = self._open(name).opened
+            self._metrics.count("gistream_passages_mended_total", mend(opened.writer, keys, opened.understand))
+        except WriterFenced:
+            raise
+        except (GistreamError, OSError) as error:
+            _log.warning("degraded passages of namespace %s cannot be read again yet: %s", name, error)
+
     def _leave(self, name: str) -> None:
         """Let go of a namespace; its next batch opens it anew."""
-        self._lanes.pop(name).opened.writer.release()
+        self._lanes.pop(name).opened.release()
 
     def _open(self, name: str) -> Lane:
         pointer, lane = self.home.pointer(name), self._lanes.get(name)

@@ -15,13 +15,13 @@ from index.home import Home
 from index.manifest import Fingerprint
 from index.models.base import Embedder
 from index.plan import Embed
-from index.types import Extraction
-from index.understanding import TABLE, Understanding
+from index.understanding import ANSWERS, TABLE, Understanding
 from index.writer import Writer
 
 from .apply import Understand
 from .chunk import ChunkConfig
-from .extract.base import Extractor
+from .extract.base import Extractor, PaidExtractor
+from .understand import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,20 @@ class Opened:
 
     writer: Writer
     understand: Understand
+    reading: Reading | None = None
+    """Where passages are read by a paid extractor: `understand` as one that can also be begun early."""
+
+    def release(self) -> None:
+        """Let go of the lock and of what was begun; what is not durable yet is still in the log."""
+        if self.reading is not None:
+            self.reading.call_off()
+        self.writer.release()
+
+    def close(self) -> None:
+        """Keep the answers that are still to come, make everything durable, and let go of the lock."""
+        if self.reading is not None:
+            self.reading.close()
+        self.writer.close()
 
 
 def open_namespace(home: Home, name: str, pipeline: Pipeline, *, take_over: bool = False) -> Opened:
@@ -64,32 +78,34 @@ def open_namespace(home: Home, name: str, pipeline: Pipeline, *, take_over: bool
     pointer = home.pointer(name)
     if pointer is not None and not pointer.deleted:
         folder = home.incarnation(name)
-        embed, understand = _understood(folder, pipeline)
-        return Opened(Writer.open(folder, pipeline.fingerprint, embed, take_over=take_over), understand)
+        embed, understand, reading = _understood(folder, pipeline)
+        return Opened(Writer.open(folder, pipeline.fingerprint, embed, take_over=take_over), understand, reading)
     folder = home.fresh(name)
-    embed, understand = _understood(folder, pipeline)
+    embed, understand, reading = _understood(folder, pipeline)
     outlived = {} if pointer is None else pointer.positions
     writer = Writer.create(folder, pipeline.fingerprint, embed, positions=outlived)
     # The pointer is durable at once, so what it points to must be as well.
     writer.checkpoint()
     home.point(name, folder, positions=outlived)
-    return Opened(writer, understand)
+    return Opened(writer, understand, reading)
 
 
 def open_successor(home: Home, name: str, pipeline: Pipeline, positions: Mapping[str, int]) -> Opened:
     """A new incarnation of a namespace, empty and not yet visible, that knows what the living one paid for."""
-    living, folder = home.incarnation(name) / "tables" / f"{TABLE}.lance", home.fresh(name)
-    if living.exists():
-        shutil.copytree(living, folder / "tables" / living.name)
-    embed, understand = _understood(folder, pipeline)
-    return Opened(Writer.create(folder, pipeline.fingerprint, embed, positions=positions), understand)
+    living, folder = home.incarnation(name) / "tables", home.fresh(name)
+    # The answers first: they move into the table.
+    if (living / ANSWERS).exists():
+        (folder / "tables").mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(living / ANSWERS, folder / "tables" / ANSWERS)
+    if (table := living / f"{TABLE}.lance").exists():
+        shutil.copytree(table, folder / "tables" / table.name)
+    embed, understand, reading = _understood(folder, pipeline)
+    return Opened(Writer.create(folder, pipeline.fingerprint, embed, positions=positions), understand, reading)
 
 
-def _understood(folder: Path, pipeline: Pipeline) -> tuple[Embed, Understand]:
+def _understood(folder: Path, pipeline: Pipeline) -> tuple[Embed, Understand, Reading | None]:
     """Embedding and reading, by way of the table `understanding` where the model is slow or paid."""
     extractor, embedder = pipeline.extractor, pipeline.embedder
-    if not (extractor.paid or embedder.remote):
-        return embedder.embed, extractor.extract
 
     @cache
     def known() -> Understanding:
@@ -97,13 +113,7 @@ def _understood(folder: Path, pipeline: Pipeline) -> tuple[Embed, Understand]:
         return Understanding(folder / "tables", embedder.dimensions)
 
     def embed(texts: Sequence[str]) -> NDArray[np.float32]:
-        return known().vectors(texts, embedder) if embedder.remote else embedder.embed(texts)
+        return known().vectors(texts, embedder)
 
-    def understand(passages: Sequence[tuple[str, str]]) -> list[Extraction]:
-        return (
-            known().extractions(passages, extractor.fingerprint, extractor.extract)
-            if extractor.paid
-            else extractor.extract(passages)
-        )
-
-    return embed, understand
+    reading = Reading(known, extractor) if isinstance(extractor, PaidExtractor) else None
+    return embed if embedder.remote else embedder.embed, reading or extractor.extract, reading

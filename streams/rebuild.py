@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from index.tables import open_dataset
 from index.types import Accepted, Document, DocumentEvent
 
 from .apply import apply
+from .extract.base import PaidExtractor
+from .extract.unbought import Unbought
 from .log import SOURCE
 from .pipeline import Opened, Pipeline, open_successor
 
@@ -62,11 +65,14 @@ def rebuild(home: Home, name: str, pipeline: Pipeline, progress: Progress = _sil
 def verify(home: Home, name: str, pipeline: Pipeline, progress: Progress = _silent) -> Iterator[Difference]:
     """Every difference between a namespace and a clean rebuild from the same understanding; none is the promise.
 
-    Nothing is changed and nobody is held up. Raises WrongFingerprint where `pipeline` is not what made the index.
+    Nothing is changed, nobody is held up, and no model is paid: what is not known is read by the extractor's fallback,
+    as it was in the index. Raises WrongFingerprint where `pipeline` is not what made the index.
     """
     folder = home.incarnation(name)
     manifest = Manifests(folder / "manifests").newest()
     manifest.require(pipeline.fingerprint, folder)
+    if isinstance(pipeline.extractor, PaidExtractor):
+        pipeline = replace(pipeline, extractor=Unbought(pipeline.extractor))
     opened = open_successor(home, name, pipeline, manifest.positions)
     try:
         replay(opened, name, folder, manifest, pipeline, progress)

@@ -23,7 +23,8 @@ def ingest(
     path: Annotated[
         str,
         typer.Argument(
-            metavar="PATH|-", help="A folder of .txt and .md files, a .jsonl file, or - for JSON lines from stdin."
+            metavar="PATH|-",
+            help="A folder of text, Markdown, HTML and PDF files, a .jsonl file, or - for JSON lines from stdin.",
         ),
     ],
     no_wait: NoWait = False,
@@ -33,7 +34,8 @@ def ingest(
     """Index documents; what is refused goes to the dead letters, and the exit code is 1 then.
 
     A JSON line is {"id", "text"} and optionally op, title, metadata, event_time, version and a namespace of its own.
-    Where a server runs on the same folder, it does the work and this command waits for it.
+    Where a server runs on the same folder, it does the work and this command waits for it. With a paid extractor the
+    bar shows calls, tokens and cost; passages that the model could not read are read by the rules until it can.
     Example: gistream ingest notes ./notes
     """
     from index.home import Home
@@ -42,6 +44,7 @@ def ingest(
     from ..assembly import limits, open_log
     from ..indexing import Awaited, Indexing, refused
     from ..intake import Intake
+    from ..model import Bill, as_figures, as_note
 
     settings = configured(data=data)
     home = Home(settings.data)
@@ -50,21 +53,23 @@ def ingest(
     home.pointer(namespace)
     awaited = Awaited(home)
     started = time.monotonic()
-    events = passages = 0
+    events = passages = degraded = 0
 
     def count(_: str, applied: Applied) -> None:
-        nonlocal events, passages
+        nonlocal events, passages, degraded
         events += applied.events
         passages += applied.extracted + applied.reused
+        degraded += applied.degraded
 
-    with open_log(settings) as log, show.progress() as bars:
+    with open_log(settings) as log, Bill(settings) as bill, show.progress() as bars:
         letters = DeadLetters(log)
         intake = Intake(feed, log, letters, namespace, awaited)
         bar = bars.add_task("indexing", total=None, note="")
 
         def draw(visible: int) -> None:
             rate = passages / (time.monotonic() - started)
-            bars.update(bar, completed=visible, total=intake.events, note=f"{rate:.0f} passages/s" if passages else "")
+            notes = [f"{rate:.0f} passages/s" if passages else "", as_note(bill.since())]
+            bars.update(bar, completed=visible, total=intake.events, note=", ".join(filter(None, notes)))
 
         with Indexing(settings, log, on_batch=count) as indexing:
             for _ in intake:
@@ -75,25 +80,30 @@ def ingest(
                 for visible in indexing.until_visible(awaited):
                     draw(visible)
         rejected = intake.rejected + (0 if no_wait else len(refused(letters, awaited)))
-    done = {
+        spent = bill.since()
+    done: dict[str, object] = {
         "namespace": namespace,
         "events": intake.events + intake.rejected,
         "rejected": rejected,
         "indexed": None if no_wait else intake.events + intake.rejected - rejected,
         "seconds": round(time.monotonic() - started, 2),
+        "skipped": dict(feed.skipped),
         "token": awaited.last,
     }
     if json:
-        show.as_json(done)
+        show.as_json(done | {"model": as_figures(spent) | {"degraded": degraded}} if spent.calls else done)
     else:
-        show.pairs(done)
+        skipped = {"skipped": ", ".join(f"{count} {kind}" for kind, count in feed.skipped.items()) or None}
+        show.pairs(done | skipped | ({"model": as_note(spent)} if spent.calls else {}))
+    if degraded:
+        show.message(f"the model could not read {degraded} passages; the rules did, and a running server tries again")
     if rejected:
         show.message("some of the input was rejected; `gistream dead-letters list` shows why")
         raise typer.Exit(Exit.REFUSED)
 
 
 def _feed(namespace: str, path: str, limits: Limits) -> Feed:
-    from streams.feeds.directory import Directory
+    from streams.feeds.folder import Folder
     from streams.feeds.jsonl import JsonLines
 
     from ..intake import standard_input
@@ -101,6 +111,6 @@ def _feed(namespace: str, path: str, limits: Limits) -> Feed:
     if path == "-":
         return JsonLines(standard_input(), namespace, limits=limits)
     source = Path(path)
-    return (
-        Directory(source, namespace, limits=limits) if source.is_dir() else JsonLines(source, namespace, limits=limits)
-    )
+    if source.is_dir():
+        return Folder(source, namespace, limits=limits)
+    return JsonLines(source, namespace, limits=limits)

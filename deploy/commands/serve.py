@@ -21,6 +21,9 @@ def serve(
     take_over: Annotated[
         bool, typer.Option("--take-over", help="Write even though another process holds the lock: it is fenced.")
     ] = False,
+    no_feeds: Annotated[
+        bool, typer.Option("--no-feeds", help="Do not run the feeds that were added. (env: GISTREAM_RUN_FEEDS)")
+    ] = False,
 ) -> None:
     """Serve the HTTP interface; SIGTERM or Ctrl-C finishes the batch under way, and nothing acknowledged is lost.
 
@@ -28,4 +31,5 @@ def serve(
     """
     from ..embedded import serve as run
 
-    run(configured(data=data, host=host, port=port), read_only=read_only, take_over=take_over)
+    settings = configured(data=data, host=host, port=port, run_feeds=False if no_feeds else None)
+    run(settings, read_only=read_only, take_over=take_over)

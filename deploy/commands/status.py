@@ -1,4 +1,4 @@
-"""`gistream status`: what every namespace holds, and how many dead letters wait."""
+"""`gistream status`: what every namespace holds, dead letters, what a model has cost, and what is wrong with feeds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..options import Data, Json, configured
 
 
 def status(data: Data = None, json: Json = False) -> None:
-    """Show what every namespace holds, and how many dead letters wait.
+    """Show what every namespace holds, how many dead letters wait, what a paid extractor has cost, and how feeds fare.
 
     Example: gistream status --json
     """
@@ -16,7 +16,9 @@ def status(data: Data = None, json: Json = False) -> None:
     from streams.dead_letters import DeadLetters
     from streams.log import Log
 
-    from ..assembly import log_path
+    from ..assembly import log_path, open_book_if_any
+    from ..feed_status import statuses
+    from ..model import Bill
 
     settings = configured(data=data)
     found = {name: held.model_dump() for name, held in sizes(Home(settings.data)).items()}
@@ -25,11 +27,26 @@ def status(data: Data = None, json: Json = False) -> None:
     if log_path(settings).exists():
         with Log(log_path(settings)) as log:
             letters = DeadLetters(log).count()
+    with Bill(settings) as bill:
+        model = bill.figures()
+    with open_book_if_any(settings) as book:
+        feeds = statuses(book) if book else {}
     if json:
-        show.as_json({"namespaces": found, "dead_letters": letters})
+        told = {"namespaces": found, "dead_letters": letters, "feeds": feeds}
+        show.as_json(told | ({"model": model} if model else {}))
         return
     columns = ["namespace", "documents", "passages", "entities", "facts", "snapshot"]
     rows = [[name, *(held[column] for column in columns[1:])] for name, held in found.items()]
     show.as_table(columns, rows, empty="no namespace yet; `gistream ingest NAMESPACE PATH` makes one")
     if letters:
         print(f"{letters} dead letters wait; `gistream dead-letters list` shows why")
+    if model and model["held"]:
+        print(f"nothing is read at present: {model['held']}")
+    if model:
+        print(
+            f"the model: {model['calls']} calls, {model['input_tokens']} tokens in, {model['output_tokens']} out, "
+            f"{model['cost_usd']} USD of {'any' if model['budget_usd'] is None else model['budget_usd']}"
+        )
+    for name, feed in feeds.items():
+        if feed["error"]:
+            print(f"feed {name}: {feed['error']}")

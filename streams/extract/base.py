@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from concurrent.futures import Future
+from typing import Protocol, runtime_checkable
 
 from index.types import Extraction
+
+Text = tuple[str, str]
+"""Title and text of a passage."""
 
 
 class Extractor(Protocol):
@@ -16,15 +20,31 @@ class Extractor(Protocol):
         """Name, version and settings: what changes an extraction changes it. Part of an index's fingerprint."""
         ...
 
-    @property
-    def paid(self) -> bool:
-        """Whether reading costs money or much time: then extractions are kept as understanding, never bought twice."""
-        ...
-
-    def extract(self, passages: Sequence[tuple[str, str]]) -> list[Extraction]:
+    def extract(self, passages: Sequence[Text]) -> list[Extraction]:
         """One extraction for each (title, text), in their order; blocks until the last is there.
 
         A passage that the extractor cannot read well comes back `degraded` and does not fail the others. Raises
         ModelError when nothing can be read; `recoverable` tells whether the same call may succeed later.
         """
+        ...
+
+
+@runtime_checkable
+class PaidExtractor(Extractor, Protocol):
+    """One whose reading costs money or much time: what it said is kept as understanding and never bought twice."""
+
+    @property
+    def concurrency(self) -> int:
+        """How many passages it reads at a time, whoever asked for them."""
+        ...
+
+    def begin(self, passage: Text) -> Future[Extraction]:
+        """Have a passage read as soon as there is room; the future raises what `extract` does.
+
+        Never blocks. A future that is cancelled before its turn costs nothing.
+        """
+        ...
+
+    def fall_back(self, passage: Text) -> Extraction:
+        """What is kept of a passage while it cannot be read: free, at once, the same every time, and `degraded`."""
         ...

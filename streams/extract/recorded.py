@@ -16,8 +16,6 @@ from index.types import Extraction, Triple
 class RecordedExtractor:
     """Looks passages up by (title, text), then by text under any title (recorded with title None)."""
 
-    paid = False
-
     def __init__(self, recorded: Mapping[tuple[str | None, str], Extraction], source: str = "memory") -> None:
         """`source` names the recording in messages and in the fingerprint, which covers its contents too."""
         self._recorded = dict(recorded)

@@ -47,7 +47,6 @@ class RulesExtractor:
     """
 
     fingerprint = "rules-1"
-    paid = False
 
     def extract(self, passages: Sequence[tuple[str, str]]) -> list[Extraction]:
         """Never raises; a passage without title and names has no facts."""

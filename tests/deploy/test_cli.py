@@ -41,7 +41,8 @@ def kinds(kind: type[GistreamError] = GistreamError) -> Iterator[type[GistreamEr
 def test_the_commands_are_these() -> None:
     snapshots = ["snapshots list", "snapshots diff"]
     letters = ["dead-letters list", "dead-letters show", "dead-letters replay"]
-    assert list(commands()) == [*VERBS, *snapshots, *letters]
+    feeds = ["feed add", "feed list", "feed run", "feed remove"]
+    assert list(commands()) == [*VERBS, *snapshots, *feeds, *letters]
 
 
 @pytest.mark.parametrize("name", [*commands()])

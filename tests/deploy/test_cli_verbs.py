@@ -20,7 +20,7 @@ BEA = {"id": "people/bea", "text": "Bea Lee lives in Port Alba.", "event_time": 
 def test_a_document_comes_is_found_and_goes(gistream: Terminal) -> None:
     came = gistream.ok("ingest", "notes", "-", "--json", stdin=lines(ANN, BEA)).json
     assert came | {"seconds": 0, "token": ""} == {
-        "namespace": "notes", "events": 2, "rejected": 0, "indexed": 2, "seconds": 0, "token": ""
+        "namespace": "notes", "events": 2, "rejected": 0, "indexed": 2, "seconds": 0, "token": "", "skipped": {}
     }  # fmt: skip
     found = gistream.ok("search", "notes", "Who repaired the Swallow?", "-k", "1", "--json").json
     assert [passage["document"] for passage in found["passages"]] == ["people/ann"]
@@ -35,7 +35,7 @@ def test_a_document_comes_is_found_and_goes(gistream: Terminal) -> None:
 
 
 def test_status_of_nothing_makes_nothing(gistream: Terminal) -> None:
-    assert gistream.ok("status", "--json").json == {"namespaces": {}, "dead_letters": 0}
+    assert gistream.ok("status", "--json").json == {"namespaces": {}, "dead_letters": 0, "feeds": {}}
     assert "no namespace yet" in gistream.ok("status").out
     assert not gistream.data.exists()
 

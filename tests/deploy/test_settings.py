@@ -92,8 +92,17 @@ def test_an_empty_variable_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("name", Settings.model_fields)
 def test_every_setting_is_described_and_has_a_variable(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     written = {"extractor": "recorded:gpt", "embedding_base_url": "http://localhost/v1", "data": "elsewhere"}
-    special = {"chunker": "whole", "embedder": "openai", "alias_edges": "false", "chunk_most": "300"}
-    monkeypatch.setenv(variable(name), (written | special).get(name, "7"))
+    model = {"extractor_base_url": "http://localhost/v1", "extractor_strategy": "staged", "extractor_most_tokens": "77"}
+    special = {
+        "chunker": "whole",
+        "embedder": "openai",
+        "alias_edges": "false",
+        "run_feeds": "false",
+        "chunk_most": "300",
+    }
+    monkeypatch.setenv(variable(name), (written | model | special).get(name, "7"))
+    if name == "budget_usd":
+        monkeypatch.setenv("GISTREAM_EXTRACTOR_PRICE_INPUT", "1")
     row = {row.name: row for row in explain()}[name]
     assert row.description.endswith(".")
     assert row.variable == variable(name)
@@ -109,7 +118,7 @@ def test_every_setting_is_described_and_has_a_variable(name: str, monkeypatch: p
         ({"GISTREAM_OPENAI_API_KEY": SECRET}, "", r"did you mean OPENAI_API_KEY\?"),
         ({"GISTREAM_PORT": "http"}, "", r"GISTREAM_PORT: Input should be a valid integer"),
         ({"GISTREAM_PORT": "65536"}, "port = 1", r"GISTREAM_PORT: Input should be less than or equal to 65535"),
-        ({"GISTREAM_EXTRACTOR": "magic"}, "", r"GISTREAM_EXTRACTOR: .*rules, or recorded:NAME"),
+        ({"GISTREAM_EXTRACTOR": "magic"}, "", r"GISTREAM_EXTRACTOR: .*or recorded:NAME"),
         ({"GISTREAM_CHUNK_LEAST": "100"}, "", r"chunk_least \(100\) is more than a third of chunk_most \(180\)"),
         ({"GISTREAM_CONFIG": "nowhere.toml"}, "", r"no file nowhere\.toml\. GISTREAM_CONFIG"),
         ({"GISTREAM_CONFIG": "."}, "", r"there is no file"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
@@ -13,10 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from index import understanding as understanding_module
-from index.errors import ModelUnavailable
 from index.models.hashing import HashingEmbedder
 from index.types import Extraction, Role, Triple
-from index.understanding import TABLE, Understanding
+from index.understanding import ANSWERS, TABLE, Understanding
 
 D = 8
 
@@ -35,19 +35,8 @@ class Counting(HashingEmbedder):
         return super().embed(texts, role)
 
 
-class Reader:
-    """Notes what it is asked to read; a text that begins with "bad" is read badly."""
-
-    def __init__(self) -> None:
-        self.calls: list[list[tuple[str, str]]] = []
-
-    def __call__(self, passages: Sequence[tuple[str, str]]) -> list[Extraction]:
-        self.calls.append(list(passages))
-        return [said_of(title, text) for title, text in passages]
-
-
 def said_of(title: str, text: str) -> Extraction:
-    return Extraction(f"{title}: {text}", (text,), (Triple(title, "says", text),), degraded=text.startswith("bad"))
+    return Extraction(f"{title}: {text}", (text,), (Triple(title, "says", text),))
 
 
 batches = st.lists(st.lists(st.sampled_from(["one", "two", "three", "zwölf", "", "'\0"]), max_size=6), max_size=4)
@@ -66,50 +55,60 @@ def test_every_text_is_embedded_once(tmp_path_factory: pytest.TempPathFactory, a
 
 
 def test_what_was_bought_outlives_the_process_and_belongs_to_its_model(tmp_path: Path) -> None:
-    embedder, read = Counting(), Reader()
+    embedder = Counting()
     first = Understanding(tmp_path, D)
     first.vectors(["one"], embedder)
-    first.extractions([("T", "one")], "reader-1", read)
     again = Understanding(tmp_path, D)
     assert np.array_equal(again.vectors(["one"], embedder), HashingEmbedder(D).embed(["one"]))
-    assert again.extractions([("T", "one")], "reader-1", read) == [said_of("T", "one")]
-    assert (embedder.calls, read.calls) == ([["one"]], [[("T", "one")]])
+    assert embedder.calls == [["one"]]
 
     other = Counting()
     other.fingerprint = "another model"
     again.vectors(["one"], other)
-    again.extractions([("T", "one"), ("U", "one")], "reader-2", read)
     assert other.calls == [["one"]]
-    assert read.calls[1:] == [[("T", "one"), ("U", "one")]], "the title and the extractor are part of what is read"
 
 
-def test_passages_are_read_once_and_come_back_in_order(tmp_path: Path) -> None:
-    known, read = Understanding(tmp_path, D), Reader()
-    passages = [("T", "one"), ("", "two"), ("T", "one"), ("one", "T")]
-    assert known.extractions(passages, "reader", read) == [said_of(*passage) for passage in passages]
-    assert known.extractions(passages[::-1], "reader", read) == [said_of(*passage) for passage in passages[::-1]]
-    assert read.calls == [[("T", "one"), ("", "two"), ("one", "T")]]
+ONE, TWO = ("T", "one"), ("", "two")
 
 
-def test_a_degraded_reading_is_used_and_not_kept(tmp_path: Path) -> None:
-    known, read = Understanding(tmp_path, D), Reader()
-    for _ in range(2):
-        assert known.extractions([("", "bad one"), ("", "good")], "reader", read)[0].degraded
-    assert read.calls == [[("", "bad one"), ("", "good")], [("", "bad one")]]
+@pytest.mark.parametrize("gathered", [False, True], ids=["in the file", "in the table"])
+def test_what_was_said_outlives_the_process_and_belongs_to_its_extractor(tmp_path: Path, gathered: bool) -> None:
+    first = Understanding(tmp_path, D)
+    assert first.said([ONE, TWO], "reader") == [None, None]
+    first.keep(ONE, "reader", said_of(*ONE))
+    if gathered:
+        first.gather()
+    for known in (first, Understanding(tmp_path, D)):
+        assert known.said([TWO, ONE, ONE], "reader") == [None, said_of(*ONE), said_of(*ONE)]
+        assert known.said([ONE], "other reader") == [None]
+        assert known.said([("U", "one")], "reader") == [None], "the title is read too"
 
 
-def test_a_model_that_fails_leaves_what_is_known(tmp_path: Path) -> None:
-    known, embedder = Understanding(tmp_path, D), Counting()
-    known.vectors(["one"], embedder)
+def test_many_answers_become_one_piece_of_the_table(tmp_path: Path) -> None:
+    known = Understanding(tmp_path, D)
+    before = lance.dataset(str(tmp_path / f"{TABLE}.lance")).version
+    for number in range(10):
+        known.keep(("", str(number)), "reader", said_of("", str(number)))
+    known.keep(("", "3"), "reader", said_of("", "3"))
+    known.gather()
+    known.gather()
+    table = lance.dataset(str(tmp_path / f"{TABLE}.lance"))
+    assert (table.version, table.count_rows()) == (before + 1, 10)
+    assert not (tmp_path / ANSWERS).read_bytes()
 
-    def unavailable(passages: Sequence[tuple[str, str]]) -> list[Extraction]:
-        raise ModelUnavailable("no answer")
 
-    with pytest.raises(ModelUnavailable):
-        known.extractions([("", "one")], "reader", unavailable)
-    known.vectors(["one"], embedder)
-    assert len(embedder.calls) == 1
-    assert known.extractions([("", "one")], "reader", Reader()) == [said_of("", "one")]
+def test_an_answer_that_comes_while_others_are_gathered_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Understanding(tmp_path, D)
+    known.keep(ONE, "reader", said_of(*ONE))
+    keep_rows = known._keep
+
+    def late(*rows: Any) -> None:
+        known.keep(TWO, "reader", said_of(*TWO))
+        keep_rows(*rows)
+
+    monkeypatch.setattr(known, "_keep", late)
+    known.gather()
+    assert Understanding(tmp_path, D).said([ONE, TWO], "reader") == [said_of(*ONE), said_of(*TWO)]
 
 
 def test_long_lists_are_looked_up_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

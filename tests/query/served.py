@@ -12,6 +12,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
+from deploy.receiving import receiver
 from index.home import Home
 from index.metrics import Metrics
 from index.models.hashing import HashingEmbedder
@@ -21,7 +22,7 @@ from query.parts import Parts
 from query.readers import Readers
 from query.service import create_app
 from streams.chunk import CONTENT
-from streams.events import validated
+from streams.events import DEFAULT_LIMITS, validated
 from streams.local import Runner
 from streams.log import Log
 from streams.pipeline import Pipeline
@@ -32,7 +33,6 @@ class CapitalWords:
     """An extractor: capitalised words are entities, and neighbours among them are related."""
 
     fingerprint: str = "capital-words"
-    paid: bool = False
 
     def extract(self, passages: Sequence[tuple[str, str]]) -> list[Extraction]:
         names = [tuple(dict.fromkeys(re.findall(r"\b[A-Z]\w+", text))) for _, text in passages]
@@ -94,6 +94,7 @@ def serving(data: Path, *, read_only: bool = False) -> Iterator[Served]:
             dead_letters=runner.letters.count,
             not_ready=lambda: why_not_ready[0] if why_not_ready else None,
             metrics=metrics,
+            receive=receiver(log, runner.letters, DEFAULT_LIMITS),
             max_wait=10,
         )
         with TestClient(create_app(parts), raise_server_exceptions=False) as client:

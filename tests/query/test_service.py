@@ -162,7 +162,7 @@ def test_a_batch_is_stored_in_its_order(served: Served) -> None:
 
 def test_what_there_is(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
-        assert served.client.get("/v1/status").json() == {"namespaces": {}, "dead_letters": 0}
+        assert served.client.get("/v1/status").json() == {"namespaces": {}, "dead_letters": 0, "feeds": {}}
         served.put("d", "Anna met Bert.", "beta")
         served.put("d", "Carla.", "alpha")
         served.settle()
@@ -218,6 +218,8 @@ def test_the_openapi_document_lists_every_address_and_how_errors_look(served: Se
         ("DELETE", one),
         ("GET", one),
         ("POST", "/v1/namespaces/{namespace}/documents"),
+        ("POST", "/v1/namespaces/{namespace}/push"),
+        ("POST", "/v1/namespaces/{namespace}/push/{id}"),
         ("POST", "/v1/namespaces/{namespace}/retrieve"),
         ("GET", "/v1/namespaces/{namespace}/snapshots"),
         ("GET", "/v1/namespaces/{namespace}/snapshots/diff"),

@@ -15,7 +15,7 @@ from streams.apply import apply
 from streams.chunk import WHOLE
 from streams.pipeline import Opened, Pipeline, open_namespace, open_successor
 
-from .stubs import SMALL, NotingExtractor, small_pipeline
+from .stubs import SMALL, NotingExtractor, PaidNoting, small_pipeline
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def paid(extractor: NotingExtractor) -> Pipeline:
 
 def test_what_was_paid_for_is_not_read_again(home: Home) -> None:
     """Not when a document comes back, not in another document, not after a restart, and not in a rebuild."""
-    extractor = NotingExtractor(paid=True)
+    extractor = PaidNoting()
     opened = open_namespace(home, "notes", paid(extractor))
     put(opened, "Ada Moor met Bo.", 1)
     put(opened, "", 2)

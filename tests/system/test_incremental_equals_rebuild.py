@@ -24,7 +24,7 @@ from query.modes.base import Mode
 from query.retrieve import MODES
 from streams.chunk import ChunkConfig
 from streams.extract.rules import RulesExtractor
-from streams.local import Runner
+from streams.local import Pace, Runner
 from streams.log import Log
 from streams.pipeline import Pipeline, open_successor
 from streams.rebuild import replay
@@ -48,18 +48,20 @@ QUESTIONS = (
     "winter 1932",
     "zzz",
 )
+AS_EVER = Pace()
 NOTHING_KEPT = Retention(reach=timedelta(0), every=timedelta(0))
 
 
 class History:
     """A namespace while a history happens to it, with a reader that follows."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, pipeline: Pipeline = PIPELINE, pace: Pace = AS_EVER) -> None:
         self.home = Home(folder)
+        self.pipeline, self.pace = pipeline, pace
         folder.mkdir(exist_ok=True)
         self.stack = ExitStack()
         self.log = self.stack.enter_context(Log(folder / "log.db"))
-        self.runner = Runner(self.home, self.log, PIPELINE)
+        self.runner = Runner(self.home, self.log, self.pipeline, pace=self.pace)
         self.reader: Reader | None = None
         self.sent: list[Any] = []
 
@@ -76,9 +78,6 @@ class History:
             case _:
                 self._do(step.what)
 
-    def finish(self) -> None:
-        self.runner.drain()
-
     def close(self) -> None:
         self.runner.close()
         self.stack.close()
@@ -86,7 +85,7 @@ class History:
     def _do(self, what: str) -> None:
         if what == "restart":
             self.runner.close()
-            self.runner = Runner(self.home, self.log, PIPELINE)
+            self.runner = Runner(self.home, self.log, self.pipeline, pace=self.pace)
         elif what == "step":
             self.runner.step()
         elif NAMESPACE in self.home.names():
@@ -105,13 +104,13 @@ class History:
 
 
 @contextmanager
-def rebuilt(home: Home) -> Iterator[Path]:
+def rebuilt(home: Home, pipeline: Pipeline) -> Iterator[Path]:
     """Folder of a clean rebuild of the namespace's documents."""
     folder = home.incarnation(NAMESPACE)
     manifest = Reader(folder).snapshot.manifest
-    opened = open_successor(home, NAMESPACE, PIPELINE, manifest.positions)
+    opened = open_successor(home, NAMESPACE, pipeline, manifest.positions)
     with opened.writer:
-        replay(opened, NAMESPACE, folder, manifest, PIPELINE, lambda done, of: None)
+        replay(opened, NAMESPACE, folder, manifest, pipeline, lambda done, of: None)
     yield opened.writer.folder
 
 
@@ -130,17 +129,24 @@ def answers(snapshot: Snapshot, modes: Mapping[str, Mode]) -> dict[str, Any]:
     return found
 
 
-def check(folder: Path, history: Sequence[Step]) -> None:
-    happening = History(folder)
+def check(
+    folder: Path,
+    history: Sequence[Step],
+    pipeline: Pipeline = PIPELINE,
+    pace: Pace = AS_EVER,
+    finish: Callable[[Runner], None] = Runner.drain,
+) -> None:
+    """Let a history happen, apply what is left with `finish`, and compare the index with a clean rebuild."""
+    happening = History(folder, pipeline, pace)
     try:
         for step in history:
             happening.happen(step)
-        happening.finish()
+        finish(happening.runner)
         if NAMESPACE not in happening.home.names():
             return
         living = happening.home.incarnation(NAMESPACE)
         followed = happening.reader.refresh() if happening.reader is not None else Reader(living).snapshot
-        with rebuilt(happening.home) as clean:
+        with rebuilt(happening.home, pipeline) as clean:
             found = list(compare.differences(compare.newest_state(living), compare.newest_state(clean)))
             assert not found, "\n".join(map(str, found[:20]))
             expected = answers(Reader(clean).snapshot, MODES)

@@ -1,0 +1,241 @@
+"""`gistream feed`: sources that are followed, each with a memory of how far it was understood."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import typer
+
+from .. import show
+from ..exits import Exit
+from ..options import Data, Json, NoWait, configured
+
+if TYPE_CHECKING:
+    from streams.feeds.book import Entry
+
+    from ..settings import Settings
+
+app = typer.Typer(no_args_is_help=True, help="Follow folders, growing files and web feeds; `gistream serve` does too.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a feed.")]
+
+_INTERVAL = 900.0
+_REMOVAL_SECONDS = 60.0
+
+
+@app.command("add")
+def add(
+    kind: Annotated[
+        Literal["folder", "jsonl", "rss"], typer.Argument(metavar="folder|jsonl|rss", help="What kind of source it is.")
+    ],
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SOURCE", help="A folder, a file of JSON lines that grows, or an RSS or Atom address."),
+    ],
+    namespace: Annotated[str, typer.Option(metavar="NAMESPACE", help="The index that its documents go to.")],
+    name: Annotated[str | None, typer.Option(help="What to call it; else its folder, file or host.")] = None,
+    prefix: Annotated[
+        str | None, typer.Option(help="Put before every document id; else NAME/ for rss, and nothing.")
+    ] = None,
+    interval: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Between two looks at an rss address; else 900.")
+    ] = None,
+    on_disappear: Annotated[
+        Literal["keep", "delete"] | None,
+        typer.Option(
+            help="What becomes of an entry that an rss feed lists no more; most list only the newest, so else keep."
+        ),
+    ] = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Add a feed; `gistream serve` takes it up within a second, `gistream feed run` runs it without a server.
+
+    Example: gistream feed add folder ~/notes --namespace notes
+    """
+    from index.errors import BadRequest
+    from index.home import Home
+    from streams.feeds.book import Entry
+    from streams.feeds.kinds import checked
+
+    from ..assembly import open_book
+
+    settings = configured(data=data)
+    Home(settings.data).pointer(namespace)
+    # Whoever runs it may have another working folder.
+    source = source if kind == "rss" else str(Path(source).expanduser().resolve())
+    name = name or _name_from(source, kind)
+    options: dict[str, Any] = {}
+    if kind != "rss" and (interval is not None or on_disappear is not None):
+        raise BadRequest("--interval and --on-disappear are for rss", hint="a folder tells of what goes by itself")
+    if kind == "jsonl" and prefix is not None:
+        raise BadRequest("--prefix is not for jsonl", hint="its lines say their ids themselves")
+    if kind != "jsonl":
+        options["prefix"] = prefix if prefix is not None else f"{name}/" if kind == "rss" else ""
+    if kind == "rss":
+        options |= {"interval": _INTERVAL if interval is None else interval, "on_disappear": on_disappear or "keep"}
+    with open_book(settings) as book:
+        entry = book.add(checked(Entry(name, kind, source, namespace, options), book.entries(), settings.data))
+    done = {"name": entry.name, "kind": kind, "source": source, "namespace": namespace, **options}
+    if json:
+        show.as_json(done)
+    else:
+        show.pairs(done)
+
+
+@app.command("list")
+def list_(data: Data = None, json: Json = False) -> None:
+    """List the feeds: what each has brought, when it last succeeded, and what is wrong with it.
+
+    Example: gistream feed list --json
+    """
+    from ..assembly import open_book_if_any
+    from ..feed_status import statuses
+
+    with open_book_if_any(configured(data=data)) as book:
+        feeds = statuses(book) if book else {}
+    if json:
+        show.as_json({"feeds": feeds})
+        return
+    columns = ["name", "kind", "source", "namespace", "documents", "events", "rejected", "succeeded", "error"]
+    rows = [[name, *(feed[column] for column in columns[1:])] for name, feed in feeds.items()]
+    show.as_table(columns, rows, empty="no feed yet; `gistream feed add` adds one")
+    for name, feed in feeds.items():
+        if feed["skipped"]:
+            kinds = ", ".join(f"{count} {kind}" for kind, count in feed["skipped"].items())
+            print(f"{name} passes over files of other kinds: {kinds}")
+
+
+@app.command("run")
+def run(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these feeds.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Look at each source once, and end.")] = False,
+    no_wait: NoWait = False,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Run the feeds until SIGTERM or Ctrl-C; where no server runs on the same folder, index what they bring.
+
+    With --once the exit code says whether all sources could be read. Example: gistream feed run --once
+    """
+    from ..assembly import open_book
+
+    settings = configured(data=data)
+    with open_book(settings) as book:
+        entries = [book.get(name) for name in names] if names else book.entries()
+    if once:
+        _once(settings, entries, no_wait, json)
+    else:
+        _follow(settings, entries, names or [], no_wait)
+
+
+@app.command("remove")
+def remove(
+    name: Name,
+    delete_documents: Annotated[
+        bool, typer.Option("--delete-documents", help="Delete what it brought, too; not known of jsonl feeds.")
+    ] = False,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Forget a feed; its documents stay unless told otherwise. A server that runs it lets it go first.
+
+    Example: gistream feed remove notes --delete-documents
+    """
+    from ..assembly import open_book, open_log
+    from ..feed_removal import removed
+
+    settings = configured(data=data)
+    with open_book(settings) as book:
+        entry = book.get(name)
+        if delete_documents:
+            with open_log(settings) as log:
+                tokens = removed(settings, book, entry, log, wait_seconds=_REMOVAL_SECONDS)
+        else:
+            tokens = removed(settings, book, entry, None, wait_seconds=_REMOVAL_SECONDS)
+    done = {"name": name, "deleted": len(tokens), "token": tokens[-1] if tokens else None}
+    if json:
+        show.as_json(done)
+    else:
+        show.pairs(done)
+
+
+def _once(settings: Settings, entries: list[Entry], no_wait: bool, json: bool) -> None:
+    from index.errors import GistreamError
+    from index.home import Home
+    from index.metrics import Metrics
+    from streams.dead_letters import DeadLetters
+    from streams.feeds.deliver import Delivered
+
+    from ..assembly import open_book, open_log
+    from ..feeding import Feeding
+    from ..indexing import Awaited, Indexing, refused
+
+    awaited = Awaited(Home(settings.data))
+    brought: dict[str, dict[str, Any]] = {}
+    with open_book(settings) as book, open_log(settings) as log:
+        letters = DeadLetters(log)
+        with Feeding(settings, book, log, letters, Metrics()) as feeding:
+            for entry in entries:
+                counts = brought[entry.name] = {"events": 0, "rejected": 0, "error": None}
+
+                def count(delivered: Delivered, counts: dict[str, Any] = counts) -> None:
+                    awaited.add(delivered.events, delivered.tokens)
+                    counts["events"] += len(delivered.events)
+                    counts["rejected"] += delivered.rejected
+
+                try:
+                    feeding.once(entry, count)
+                except (GistreamError, OSError) as error:
+                    counts["error"] = str(error)
+        if not no_wait:
+            with Indexing(settings, log) as indexing:
+                for _ in indexing.until_visible(awaited):
+                    pass
+        again = [] if no_wait else refused(letters, awaited)
+    if json:
+        show.as_json({"feeds": brought, "token": awaited.last})
+    else:
+        columns = ["events", "rejected", "error"]
+        rows = [[name, *(counts[column] for column in columns)] for name, counts in brought.items()]
+        show.as_table(["name", *columns], rows, empty="no feed yet; `gistream feed add` adds one")
+    if any(counts["error"] for counts in brought.values()):
+        raise typer.Exit(Exit.FEED)
+    if again or any(counts["rejected"] for counts in brought.values()):
+        show.message("some of the input was rejected; `gistream dead-letters list` shows why")
+        raise typer.Exit(Exit.REFUSED)
+
+
+def _follow(settings: Settings, entries: list[Entry], names: list[str], no_wait: bool) -> None:
+    import logging
+
+    from index.metrics import Metrics
+    from streams.dead_letters import DeadLetters
+
+    from ..assembly import open_book, open_log
+    from ..feeding import LOOK_SECONDS, Feeding, check_free
+    from ..indexing import Indexing
+    from ..stopping import until_signalled
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    check_free(settings, entries)
+    with (
+        until_signalled() as stop,
+        open_book(settings) as book,
+        open_log(settings) as log,
+        Indexing(settings, log) as indexing,
+        Feeding(settings, book, log, DeadLetters(log), Metrics(), names=names) as feeding,
+    ):
+        feeding.start()
+        logging.getLogger("gistream").info("following %s", ", ".join(entry.name for entry in entries) or "no feed yet")
+        while not stop.wait(LOOK_SECONDS):
+            if not no_wait:
+                indexing.attend()
+
+
+def _name_from(source: str, kind: str) -> str:
+    name = urlsplit(source).hostname if kind == "rss" else Path(source).stem
+    return re.sub(r"[^a-z0-9._-]+", "-", (name or "").lower()).strip("-._")[:63] or kind
