@@ -49,6 +49,7 @@ class SmallIndex:
         alias_threshold: float | None = None,
         alias_same_digits: bool = True,
         weights: EdgeWeights = PLAIN_WEIGHTS,
+        sentences: bool = True,
     ) -> None:
         self.embedder = HashingEmbedder(64) if embedder is None else embedder
         made = Fingerprint(
@@ -58,6 +59,7 @@ class SmallIndex:
             dimensions=self.embedder.dimensions,
             alias_threshold=alias_threshold,
             alias_same_digits=alias_same_digits,
+            sentences=sentences,
         )
         self.folder = folder
         self._writer = Writer.create(folder, made, self.embedder.embed)
