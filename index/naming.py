@@ -70,6 +70,7 @@ def telling(form: str) -> frozenset[str]:
     return frozenset(terms(" ".join(part for part in plain if part not in _ELIDED)))
 
 
+@lru_cache(maxsize=1 << 16)
 def name_key(form: str) -> Key:
     return keys.key("name", form)
 
