@@ -47,10 +47,6 @@ class EdgeWeights:
 PLAIN_WEIGHTS = EdgeWeights()
 
 
-SMALL_DELTA = 100_000
-"""Entries that may always stay outside a view's base."""
-
-
 @dataclass(frozen=True)
 class Kinds:
     """The numberings that all snapshots of one reader share."""
@@ -262,14 +258,13 @@ def _edges(delta: Segment, kinds: Kinds) -> tuple[Int64s, Int64s, Int64s]:
 
 
 def _extended(view: SparseRows, rows: Int64s, cols: Int64s, weights: Int64s, n_rows: int) -> SparseRows:
-    """The view with a delta; its base is made anew when the entries outside it are half as many, which happens log(N)
-    times.
-    """
+    """The view with a delta; the first one is the base."""
     n_rows = max(n_rows, view.n_rows)
-    if not view.n_rows:
-        return SparseRows.from_entries(rows, cols, weights, n_rows)
-    extended = view.extend(rows, cols, weights, n_rows)
-    return extended.rebased() if extended.n_delta > SMALL_DELTA + extended.n_base // 2 else extended
+    return (
+        view.extend(rows, cols, weights, n_rows)
+        if view.n_rows
+        else SparseRows.from_entries(rows, cols, weights, n_rows)
+    )
 
 
 def _ranks(kinds: Kinds) -> NDArray[np.uint64]:
