@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index import history, maintenance
-from index import snapshot as snapshot_module
 from index.errors import BadRequest, NotFound, SnapshotGone, StoreError
+from index.graph import rows as rows_module
 from index.graph.segment import Segment, SegmentFile, read_segment
 from index.history import between, find, parse_when, standing
 from index.maintenance import Retention
@@ -43,13 +43,13 @@ def commit(written: Written, batch: dict[str, Facts | None]) -> Manifest:
     return written.commit({id: facts for id, facts in batch.items() if facts is not None}, gone)
 
 
-@pytest.mark.parametrize("small_delta", [snapshot_module.SMALL_DELTA, 0], ids=["views-grow", "views-are-rebased"])
+@pytest.mark.parametrize("small_delta", [rows_module.SMALL_DELTA, 0], ids=["views-grow", "views-are-renewed"])
 @given(steps=st.lists(steps, max_size=7))
 @settings(max_examples=12)
 def test_going_back_leads_to_what_was_there(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, small_delta: int, steps: list[Any]
 ) -> None:
-    monkeypatch.setattr(snapshot_module, "SMALL_DELTA", small_delta)
+    monkeypatch.setattr(rows_module, "SMALL_DELTA", small_delta)
     written = Written.create(tmp_path_factory.mktemp("live"))
     reader = Reader(written.folder)
     was = {written.writer.manifest.number: content(reader.snapshot)}
