@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index import maintenance
-from index.graph.rows import SparseRows
 from index.keys import entity_key
 from index.reader import Reader
 from index.snapshot import Snapshot
 from index.types import Entity, Key
 
+from .spoken_content import rows_by_key, spoken_content
 from .written import EMBEDDER, Facts, Written
 
 FACTS = (
@@ -58,17 +58,9 @@ def content(snapshot: Snapshot) -> dict[str, Any]:
         "graph": graph,
         "postings": rows_by_key(snapshot.postings, dict(enumerate(terms)), by_number),
         "supports": rows_by_key(snapshot.supports, dict(enumerate(facts)), by_number),
+        "spoken": spoken_content(snapshot),
         "texts": {row.key: row.text for row in snapshot.passage_rows(living).values()},
     }
-
-
-def rows_by_key(rows: SparseRows, names: Mapping[int, Key], cols: Mapping[int, Key]) -> dict[Key, dict[Key, int]]:
-    found = {}
-    for number in range(rows.n_rows):
-        held, weights = rows.row(number)
-        if len(held):
-            found[names[number]] = {cols[c]: w for c, w in zip(held.tolist(), weights.tolist(), strict=True)}
-    return found
 
 
 @given(history=st.lists(steps, max_size=7))

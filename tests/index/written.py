@@ -31,6 +31,9 @@ MADE = Fingerprint(
     alias_threshold=EMBEDDER.alias_threshold,
 )
 
+METADATA = '{"session":"s"}'
+"""Every document is a turn of one conversation, in the order of their ids."""
+
 Facts = Sequence[tuple[str, str, str]]
 """What a document says; its text is made of them."""
 
@@ -70,8 +73,9 @@ class Written:
         for id, facts in put.items():
             text = " ".join(f"{' '.join(fact)}." for fact in facts)
             extraction = Extraction(triples=tuple(Triple(*fact) for fact in facts))
-            passage = Passage(passage_key("small", id, text, 0), id, "", text, "{}", None, extraction)
-            rows.append(Document(id, stamp, False, "", text, "{}", None, stamp, (passage.key,)))
+            about = facts[0][0] if facts else ""
+            passage = Passage(passage_key("small", id, text, 0), id, "", text, METADATA, None, extraction, about)
+            rows.append(Document(id, stamp, False, "", text, METADATA, None, stamp, (passage.key,)))
             added.append(passage)
         touched = [row.id for row in rows]
         return Changes(
