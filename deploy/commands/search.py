@@ -41,7 +41,7 @@ _Moment = Annotated[
 def search(
     namespace: Namespace,
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="A question, in words.")],
-    mode: Annotated[str | None, typer.Option(show_default=False, help="cogito, dense, bm25 or hybrid.")] = None,
+    mode: Annotated[str | None, typer.Option(show_default=False, help="fused, cogito, dense, bm25 or hybrid.")] = None,
     k: Annotated[int | None, typer.Option("--k", "-k", show_default=False, help="How many passages, 1 to 200.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show what led to each passage.")] = False,
     since: _Moment = None,

@@ -98,6 +98,7 @@ def test_every_setting_is_described_and_has_a_variable(name: str, monkeypatch: p
         "embedder": "openai",
         "alias_edges": "false",
         "run_feeds": "false",
+        "sentences": "false",
         "chunk_most": "300",
     }
     monkeypatch.setenv(variable(name), (written | model | special).get(name, "7"))

@@ -253,6 +253,6 @@ def test_the_embedder_is_asked_once_a_commit(tmp_path: Path) -> None:
 
     written = Written.create(tmp_path, embed)
     written.commit(FIRST)
-    assert calls == [2 + 3 + 4], "passages, facts, and the names that aliases compare"
+    assert calls == [2 + 3 + 3 + 4], "passages, facts, sentences, and the names that aliases compare"
     assert Manifests(tmp_path / "manifests").numbers() == [1, 2]
     written.writer.close()

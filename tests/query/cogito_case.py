@@ -59,6 +59,7 @@ def run(case: Mapping[str, Any]) -> dict[str, Any]:
             alias_threshold=threshold,
             alias_same_digits=params["alias_same_digits"],
             weights=EdgeWeights(params["mention_weight"], params["fact_weight"], params["alias_weight"]),
+            sentences=False,
         ) as index,
     ):
         result = _Stages(index.change([_passage(row) for row in case["passages"]]), params, case["query"]).all()

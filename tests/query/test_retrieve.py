@@ -56,7 +56,7 @@ def test_an_answer_tells_all_of_a_passage_and_which_snapshot_it_is_from(index: S
 
 
 def test_cogito_explains_seeds_activation_and_the_facts_that_led_to_a_passage(index: SmallIndex) -> None:
-    answer = retrieve(index.snapshot, index.embedder, "Who keeps the lamp?", with_explanation=True)
+    answer = retrieve(index.snapshot, index.embedder, "Who keeps the lamp?", mode="cogito", with_explanation=True)
     assert answer.explanation is not None
     (read,) = answer.explanation.questions
     assert read.facts[0].fact == "Ida Holm keeps lamp"
@@ -99,7 +99,7 @@ def test_the_other_modes_explain_cosines_words_and_ranks(index: SmallIndex) -> N
         ({"text": "lamp \ud800"}, "surrogate at character 5"),
         ({"k": 0}, "answer of 0 passages"),
         ({"k": 201}, "1 to 200"),
-        ({"mode": "magic"}, "the modes are cogito"),
+        ({"mode": "magic"}, "the modes are fused"),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_says_what_would(

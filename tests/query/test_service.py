@@ -199,9 +199,9 @@ def test_health_and_metrics(tmp_path: Path) -> None:
         served.client.post("/v1/namespaces/ns/retrieve", json={"question": "Anna", "mode": "made-up"})
         text = served.client.get("/metrics").text
         assert 'gistream_events_accepted_total{op="upsert"} 1.0' in text
-        assert 'gistream_queries_total{mode="cogito",outcome="ok"} 1.0' in text
+        assert 'gistream_queries_total{mode="fused",outcome="ok"} 1.0' in text
         assert 'gistream_queries_total{mode="unknown",outcome="bad-request"} 1.0' in text
-        assert 'gistream_query_seconds_count{mode="cogito"} 1.0' in text
+        assert 'gistream_query_seconds_count{mode="fused"} 1.0' in text
         assert "made-up" not in text
 
 
