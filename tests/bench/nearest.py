@@ -44,7 +44,7 @@ Matrix = NDArray[np.float32]
 QUESTIONS = 200
 CUTS = (10, 200)
 LATER = 20
-"""Batches of rows that come after the index is made."""
+"""Batches of rows, at most, that come after the index is made."""
 BATCH = 1_000
 
 
@@ -62,8 +62,8 @@ def main() -> None:
         "dimensions": rows.shape[1],
     }
     for count in given.rows:
-        if count + LATER * BATCH > len(rows):
-            parser.error(f"{count} rows and {LATER * BATCH} later ones are more than the {len(rows)} there are")
+        if count + BATCH > len(rows):
+            parser.error(f"{count} rows and {BATCH} later ones are more than the {len(rows)} there are")
         with TemporaryDirectory(prefix="gistream-") as folder:
             report[f"{count}_rows"] = measured(Path(folder), rows[: count + LATER * BATCH], questions, count)
     text = json.dumps(report, indent=1)
@@ -145,7 +145,8 @@ def measured(folder: Path, rows: Matrix, questions: Matrix, count: int) -> dict[
         }
 
     upkeep, late = [], []
-    for number in range(LATER):
+    batches = (len(rows) - count) // BATCH
+    for number in range(batches):
         first = count + number * BATCH
         dataset = lance.write_dataset(arrow(first, first + BATCH), uri, mode="append")
         late.append(ask(stored(dataset), questions[:10], 10)["p50"])
@@ -153,7 +154,7 @@ def measured(folder: Path, rows: Matrix, questions: Matrix, count: int) -> dict[
         memory = memory.extend(np.arange(first, first + BATCH), rows[first : first + BATCH])
     table = stored(dataset)
     report["after_later_batches"] = {
-        "batches": LATER,
+        "batches": batches,
         "rows_each": BATCH,
         "upkeep_ms": spread([seconds for seconds, _ in upkeep]),
         "upkeep_cpu_seconds_in_all": round(sum(cpu for _, cpu in upkeep), 2),

@@ -35,6 +35,8 @@ LENGTH = 60
 VOCABULARY = 100_000
 EXPONENT = 1.1
 QUESTIONS = 100
+STOPPED = 150
+"""The most frequent words, which a real question is rid of."""
 LATER = 1_000
 """Passages that come after the indexes are made."""
 
@@ -82,18 +84,20 @@ def bm25(drawn: NDArray[np.int64], names: NDArray[np.str_], asked: list[NDArray[
     )
     held = round(resident() - before, 1)
     none = np.zeros(1)
-    times = []
-    for question in asked:
-        text = Question(" ".join(names[question]), none, none)
-        times.append(took(BM25Mode().rank, cast(Snapshot, snapshot), text, 10)[0])
-    return {"question_of_8_words_ms": spread(times), "postings": postings.n_base, "memory_megabytes": held}
+    report: dict[str, Any] = {"postings": postings.n_base, "memory_megabytes": held}
+    for name, least in (("question_of_8_words", 0), ("without_stop_words", STOPPED)):
+        texts = [Question(" ".join(names[question[question >= least]]), none, none) for question in asked]
+        times = [took(BM25Mode().rank, cast(Snapshot, snapshot), text, 10) for text in texts]
+        report[f"{name}_ms"] = spread([seconds for seconds, _ in times])
+        report[f"{name}_cpu_ms"] = spread([cpu for _, cpu in times])
+    return report
 
 
 def phrases(
     folder: Path, drawn: NDArray[np.int64], names: NDArray[np.str_], asked: list[NDArray[np.int64]]
 ) -> dict[str, Any]:
     def arrow(first: int, last: int) -> pa.Table:
-        texts = [" ".join(row) for row in names[drawn[first:last]].tolist()]
+        texts = [" ".join(names[row].tolist()) for row in drawn[first:last]]
         keys = [term_key(str(number)) for number in range(first, last)]
         columns = {"key": pa.array(keys, pa.binary(16)), "title": [""] * len(texts), "text": texts}
         return pa.table(columns)
