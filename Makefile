@@ -37,7 +37,7 @@ soak: .venv/.dev ## Run the random histories at full length; figures go to build
 bench: .venv/.dev ## Run every benchmark; figures go to build/bench/
 	@mkdir -p build/bench
 	@set -e; for name in $(BENCHES); do echo "bench $$name"; \
-		$(BIN)/python -m tests.bench.$$name --out build/bench/$$name.json; done
+		OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.bench.$$name --out build/bench/$$name.json; done
 
 lock: .venv/.dev ## Bring the two hashed locks up to date with pyproject.toml
 	@$(PIP) install pip-tools

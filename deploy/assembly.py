@@ -81,6 +81,7 @@ def pace(settings: Settings) -> Pace:
         mend_seconds=settings.mend_seconds,
         retention=Retention(reach=timedelta(hours=settings.retention_hours)),
         open_namespaces=settings.open_namespaces,
+        exact_max=settings.exact_max,
     )
 
 

@@ -15,7 +15,7 @@ from index.metrics import Metrics
 from index.types import DocumentEvent
 from query.history import History
 from query.parts import Parts
-from query.readers import Readers
+from query.readers import PLACES, Readers
 from query.service import create_app
 from streams.dead_letters import DeadLetters
 from streams.events import validated
@@ -58,10 +58,14 @@ class Embedded:
         """
         with ExitStack() as stack:
             home, metrics, warming = Home(self._settings.data), Metrics(), WarmUp()
-            readers = Readers(home, metrics, capacity=self._settings.open_namespaces)
+            readers = Readers(
+                home, metrics, capacity=self._settings.open_namespaces, exact_max=self._settings.exact_max
+            )
             history = History(readers, metrics)
             metrics.watch("gistream_namespaces_open", readers.__len__, role="reader")
             metrics.watch("gistream_older_snapshots_held", history.__len__)
+            for place in PLACES:
+                metrics.watch("gistream_vectors_open", partial(readers.vectors, place), place=place)
             if self._read_only:
                 parts = self._reading(stack, readers, history, metrics)
             else:

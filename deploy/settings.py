@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDic
 from pydantic_settings import PydanticBaseSettingsSource as Source
 
 from index.errors import BadRequest
+from index.limits import EXACT_MAX
 
 PREFIX: Final = "GISTREAM_"
 CONFIG_VARIABLE: Final = "GISTREAM_CONFIG"
@@ -88,6 +89,8 @@ class Settings(BaseSettings):
     run_feeds: bool = True
     """Whether the server runs the feeds that were added with `gistream feed add`."""
 
+    exact_max: int = Field(default=EXACT_MAX, ge=0, le=10**8)
+    """Rows of a table up to which its vectors are held in memory and all compared; larger ones are indexed on disk."""
     batch_documents: int = Field(default=256, ge=1, le=100_000)
     """Most documents in one commit."""
     mend_seconds: float = Field(default=600.0, gt=0, le=7 * 24 * 3600)

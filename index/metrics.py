@@ -29,6 +29,7 @@ CounterName = Literal[
     "gistream_model_tokens_total",
     "gistream_model_cost_usd_total",
     "gistream_texts_embedded_total",
+    "gistream_rows_indexed_total",
     "gistream_commits_total",
     "gistream_writers_fenced_total",
     "gistream_namespaces_opened_total",
@@ -44,6 +45,7 @@ GaugeName = Literal[
     "gistream_lag_seconds",
     "gistream_newest_visible_event_timestamp_seconds",
     "gistream_dead_letters_waiting",
+    "gistream_vectors_open",
     "gistream_namespaces_open",
     "gistream_namespaces_in_trouble",
     "gistream_older_snapshots_held",
@@ -142,6 +144,12 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "Texts sent to the embedder.",
         "Times the price of a text, this is the bill; compare it with the passages extracted.",
     ),
+    "gistream_rows_indexed_total": Metric(
+        "rows",
+        "Rows brought into indexes of large tables, by index and step: `trained` is a whole index, `added` new rows.",
+        "`trained` again and again: a table's size sways about exact_max; set it well above or below.",
+        ("index", "step"),
+    ),
     "gistream_commits_total": Metric(
         "commits",
         "Batches committed, each a new snapshot.",
@@ -214,6 +222,12 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "Dead letters not yet replayed or removed.",
         "Above 0: documents are missing from the index; `gistream dead-letters list`.",
     ),
+    "gistream_vectors_open": Metric(
+        "vectors",
+        "Vectors that questions of this process can reach, by place: held in memory, or left in an indexed table.",
+        "Memory too small: lower exact_max. Vectors above exact_max stay in memory until the writer has indexed them.",
+        ("place",),
+    ),
     "gistream_namespaces_open": Metric(
         "namespaces",
         "Namespaces this process holds open for reading or writing, by role.",
@@ -278,7 +292,7 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
     ),
     "gistream_maintenance_seconds": Metric(
         "seconds",
-        "Work between commits, by task: merging segments, compacting tables, cleaning old versions.",
+        "Work between commits, by task: merging segments, compacting and indexing tables, cleaning old versions.",
         "As long as the commits together: raise batch_documents, so that fewer small pieces arise.",
         ("task",),
     ),

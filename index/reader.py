@@ -9,6 +9,7 @@ from threading import Lock
 from .errors import NotFound, NotYet, StoreError
 from .graph.segment import Segment, read_segment, total
 from .history import between, standing
+from .limits import EXACT_MAX
 from .manifest import Manifest, Manifests
 from .memory import give_back
 from .renewal import Renewal
@@ -18,13 +19,15 @@ from .snapshot import PLAIN_WEIGHTS, EdgeWeights, Snapshot, advance, empty, step
 class Reader:
     """Holds the newest snapshot of a namespace folder.
 
-    Any number of threads may use it; they never wait for each other's questions.
+    Any number of threads may use it; they never wait for each other's questions. Vectors of a table of more than
+    `exact_max` rows stay on disk once they are indexed.
     """
 
-    def __init__(self, folder: Path, weights: EdgeWeights = PLAIN_WEIGHTS) -> None:
+    def __init__(self, folder: Path, weights: EdgeWeights = PLAIN_WEIGHTS, *, exact_max: int = EXACT_MAX) -> None:
         self.folder = folder
         self.manifests = Manifests(folder / "manifests")
         self._weights = weights
+        self._exact_max = exact_max
         self._lock = Lock()
         self._listed = -1
         self._renewal = Renewal(self._load)
@@ -119,6 +122,6 @@ class Reader:
         manifest.require_format(self.folder)
         segments = (read_segment(self.folder / "segments", file) for file in manifest.segments)
         try:
-            return advance(empty(self.folder, manifest, self._weights), manifest, total(segments))
+            return advance(empty(self.folder, manifest, self._weights, self._exact_max), manifest, total(segments))
         finally:
             give_back()

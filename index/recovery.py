@@ -100,6 +100,8 @@ def _verify(folder: Path, name: str, version: int) -> None:
             data = folder / f"{name}.lance" / "data" / file.path
             if not data.exists() or (file.file_size_bytes or data.stat().st_size) != data.stat().st_size:
                 raise Torn(f"{data} is missing or cut short")
+        for segment in (segment for index in dataset.describe_indices() for segment in index.segments):
+            _verify_index(folder / f"{name}.lance" / "_indices" / segment.uuid, segment.size_bytes)
         dataset.to_table(columns=dataset.schema.names[:1])
     except (OSError, ValueError, RuntimeError) as error:
         if "Too many open files" in str(error):
@@ -107,6 +109,13 @@ def _verify(folder: Path, name: str, version: int) -> None:
                 f"table {name} in {folder} cannot be checked: {error}", hint="raise `ulimit -n`"
             ) from error
         raise Torn(f"version {version} of table {name} in {folder} does not open ({error})") from None
+
+
+def _verify_index(folder: Path, size: int) -> None:
+    """Raise Torn unless the files of one part of an index have their ends, and the size they were written with."""
+    files = list(folder.iterdir()) if folder.exists() else []
+    if sum(file.stat().st_size for file in files) != size or not all(map(_ends_whole, files)):
+        raise Torn(f"the index {folder} is missing or cut short")
 
 
 def _ends_whole(path: Path) -> bool:

@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 from . import records
 from .aliases import SCALE as ALIAS_SCALE
 from .attributes import AttributeReader, Attributes
+from .cosine import Vectors
 from .graph.incidence import Incidence
 from .graph.rows import SparseRows
 from .graph.segment import Relation, Segment
+from .holding import leaves, moved
 from .keys import halves
+from .limits import EXACT_MAX
 from .manifest import Manifest
 from .numbers import Grown, Numbers
 from .records import TABLES, TableName
@@ -59,15 +62,17 @@ class Kinds:
     endpoints: Grown
     ranks: Grown
     weights: EdgeWeights
+    exact_max: int
+    """Rows of a table up to which its vectors are held in memory."""
     ranked: list[int]
     """Entities and passages whose rank is written: one kind may get its numbers long before the other."""
     attributes: AttributeReader
 
     @classmethod
-    def fresh(cls, weights: EdgeWeights) -> Kinds:
+    def fresh(cls, weights: EdgeWeights, exact_max: int) -> Kinds:
         return cls(
-            Numbers(), Numbers(), Numbers(), Numbers(), Grown(2, np.int64), Grown(1, np.uint64), weights, [0, 0],
-            AttributeReader(),
+            Numbers(), Numbers(), Numbers(), Numbers(), Grown(2, np.int64), Grown(1, np.uint64), weights, exact_max,
+            [0, 0], AttributeReader(),
         )  # fmt: skip
 
 
@@ -81,9 +86,9 @@ class Snapshot:
     folder: Path
     manifest: Manifest
     kinds: Kinds
-    passages: VectorTable
+    passages: Vectors
     """Vectors of living passages by passage number."""
-    facts: VectorTable
+    facts: Vectors
     """Vectors of living facts by fact number."""
     postings: SparseRows
     """term x passage: term frequency."""
@@ -134,7 +139,7 @@ class Snapshot:
     def live_passages(self) -> Int64s:
         """Numbers of all living passages, ascending."""
         numbers = np.arange(len(self.lengths))
-        return numbers[self.passages.rows_of(numbers) >= 0]
+        return numbers[self.passages.has(numbers)]
 
     @cached_property
     def attributes(self) -> Attributes:
@@ -152,11 +157,11 @@ class Snapshot:
         return {}
 
 
-def empty(folder: Path, manifest: Manifest, weights: EdgeWeights) -> Snapshot:
+def empty(folder: Path, manifest: Manifest, weights: EdgeWeights, exact_max: int = EXACT_MAX) -> Snapshot:
     """The snapshot before the first batch, of the namespace that `manifest` belongs to."""
     d = manifest.fingerprint.dimensions
     none = SparseRows.from_entries([], [], [], 0)
-    kinds = Kinds.fresh(weights)
+    kinds = Kinds.fresh(weights, exact_max)
     return Snapshot(
         folder, manifest, kinds, VectorTable.empty(d), VectorTable.empty(d), none, np.zeros(0, np.int64), none, none,
         np.zeros((0, 2), np.int64), np.zeros(0, np.uint64), {name: frozenset() for name in TABLES}, nothing_said(d),
@@ -164,7 +169,10 @@ def empty(folder: Path, manifest: Manifest, weights: EdgeWeights) -> Snapshot:
 
 
 class Step(NamedTuple):
-    """What a snapshot becomes, as far as it is read from disk: the tables opened, and the rows that come."""
+    """What a snapshot becomes, as far as it is read from disk: the tables opened, and the rows that come.
+
+    Those of a table whose vectors are left in it are without them.
+    """
 
     new: Snapshot
     facts: pa.Table
@@ -175,8 +183,11 @@ class Step(NamedTuple):
 def step(old: Snapshot, manifest: Manifest, delta: Segment) -> Step:
     """Read what `advance` needs for the same arguments; any number of threads may."""
     new = replace(old, manifest=manifest)
-    facts = _come(old, new, "facts", _added(delta[Relation.FACTS]), ["key", "head", "tail", "vector"])
-    passages = _come(old, new, "passages", _added(delta[Relation.PASSAGES]), ["key", "vector"])
+    counts, exact_max = manifest.counts, old.kinds.exact_max
+    fact_vectors = [] if leaves(old.facts, new.dataset("facts"), counts.facts, exact_max) else ["vector"]
+    passage_vectors = [] if leaves(old.passages, new.dataset("passages"), counts.passages, exact_max) else ["vector"]
+    facts = _come(old, new, "facts", _added(delta[Relation.FACTS]), ["key", "head", "tail", *fact_vectors])
+    passages = _come(old, new, "passages", _added(delta[Relation.PASSAGES]), ["key", *passage_vectors])
     sentences = _come(old, new, "sentences", _added(delta[Relation.SENTENCES], by_column=True), ["key", "vector"])
     return Step(new, facts, passages, sentences)
 
@@ -190,8 +201,9 @@ def advance(old: Snapshot, manifest: Manifest, delta: Segment, read: Step | None
     kinds = old.kinds
     new, fact_rows, passage_rows, sentence_rows = read or step(old, manifest, delta)
 
-    passages = _moved(old.passages, kinds.passages, delta[Relation.PASSAGES], passage_rows)
-    facts = _moved(old.facts, kinds.facts, delta[Relation.FACTS], fact_rows)
+    dataset = new.dataset("passages")
+    passages = _moved(old.passages, dataset, kinds.passages, delta[Relation.PASSAGES], passage_rows)
+    facts = _moved(old.facts, new.dataset("facts"), kinds.facts, delta[Relation.FACTS], fact_rows)
     heads, tails = (kinds.entities.assign(*_halves(fact_rows[end])) for end in ("head", "tail"))
     kinds.endpoints.fill(kinds.facts.of(fact_rows["key"].to_pylist()), np.stack([heads, tails], axis=1))
 
@@ -237,11 +249,12 @@ def _come(old: Snapshot, new: Snapshot, table: TableName, keys: set[Key], column
     return read_among(dataset, fresh, sorted(keys), columns)
 
 
-def _moved(table: VectorTable, numbers: Numbers, rows: Incidence, come: Any) -> VectorTable:
+def _moved(held: Vectors, dataset: Any, numbers: Numbers, rows: Incidence, come: pa.Table) -> Vectors:
     gone = [key for key, weight in zip(rows.rows(), rows.weight.tolist(), strict=True) if weight < 0]
-    known = [number for number in map(numbers.find, gone) if number is not None]
-    dead = table.rows_of(np.array(known, np.int64))
-    return table.extend(numbers.assign(*_halves(come["key"])), records.matrix(come["vector"]), dead[dead >= 0])
+    dead = np.array([number for number in map(numbers.find, gone) if number is not None], np.int64)
+    born = numbers.assign(*_halves(come["key"]))
+    vectors = records.matrix(come["vector"]) if "vector" in come.column_names else None
+    return moved(held, dataset, numbers, born, dead, vectors)
 
 
 def _numbered(entries: Incidence, rows: Numbers, cols: Numbers) -> tuple[Int64s, Int64s, NDArray[np.int64]]:

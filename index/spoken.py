@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import keys, records, turns
+from .cosine import Float32s, Float64s
 from .graph.chains import gathered
 from .graph.incidence import Incidence
 from .graph.rows import SparseRows
@@ -18,7 +19,7 @@ from .graph.segment import Relation, Segment
 from .keys import halves
 from .naming import SURE, name_key
 from .numbers import Grown, Numbers
-from .vectors import Float32s, Float64s, VectorTable
+from .vectors import VectorTable
 
 Int64s = NDArray[np.int64]
 

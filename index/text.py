@@ -19,6 +19,7 @@ __all__ = [
     "STOP_WORDS",
     "Name",
     "clean",
+    "is_unspaced",
     "names",
     "norm",
     "sentences",
@@ -74,6 +75,11 @@ def clean(text: str) -> str:
     return " ".join(text.split())
 
 
+def is_unspaced(text: str) -> bool:
+    """Whether there is a letter in it of a script that puts no blanks between words."""
+    return not text.isascii() and _IS_UNSPACED.search(text) is not None
+
+
 def norm(text: str) -> str:
     """Normal form of a name or relation, by which two spellings are the same thing (methods/cogito.md 2.2, step 5).
 
@@ -121,7 +127,7 @@ _english = _English()
 
 @lru_cache(maxsize=1 << 17)
 def _token_terms(token: str) -> tuple[str, ...]:
-    if not token.isascii() and _IS_UNSPACED.search(token):
+    if is_unspaced(token):
         return tuple(term for run in _SCRIPTS.findall(token) for term in _run_terms(run))
     whole = _word_terms(token)
     parts = uncamel(token).split()

@@ -8,15 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .compiled import compiled
-from .errors import BadRequest, StoreError
-
-Int64s = NDArray[np.int64]
-Float32s = NDArray[np.float32]
-Float64s = NDArray[np.float64]
-
-DECIMALS = 12
-"""Scores are rounded to this, below any difference that means something and above what a sum of float64 can lose."""
+from .cosine import DECIMALS, NOTHING, Float32s, Float64s, Int64s, Mask, best, exact_scores, marked, question
+from .errors import StoreError
 
 _FIRST_CAPACITY = 256
 _LARGE = 10_000
@@ -40,13 +33,12 @@ class _Store:
 
 
 class VectorTable:
-    """Vectors (d,) of unit length, or zero, each of one item (a dense number); an item has at most one. They are
-    float32, or float16 where that is asked for.
+    """Exact search (see Vectors): it misses nothing, and its answers do not depend on the history of the table. The
+    vectors are float32, or float16 where that is asked for.
 
     `extend` copies 9 bytes a row (is it live, which row is an item's) and appends; only where the shared matrix is full
-    are the live rows copied to one of twice the size, so dead rows never pile up. Any number of threads may read; one
-    thread may extend. Every score is a float64 dot product summed from left to right and rounded to 12 decimals: dead
-    rows, the order of the rows and the capacity change no digit.
+    are the live rows copied to one of twice the size, so dead rows never pile up. One thread may extend. Dead rows, the
+    order of the rows and the capacity change no digit of a score.
 
     >>> table = VectorTable.empty(2).extend([7, 9], [[1.0, 0.0], [0.6, 0.8]])
     >>> table.search(np.array([0.0, 1.0]), k=1)
@@ -57,7 +49,7 @@ class VectorTable:
 
     __slots__ = ("_live", "_row", "_store", "n_live", "n_rows")
 
-    def __init__(self, store: _Store, live: NDArray[np.bool_], row: Int64s) -> None:
+    def __init__(self, store: _Store, live: Mask, row: Int64s) -> None:
         self._store = store
         self._live = live
         self._row = row
@@ -150,13 +142,21 @@ class VectorTable:
         rows[known] = self._row[items[known]]
         return rows
 
+    def has(self, items: Int64s) -> Mask:
+        """See Vectors."""
+        return self.rows_of(items) >= 0
+
+    def items(self) -> Int64s:
+        """All items that have a vector, ascending."""
+        return np.flatnonzero(self._row >= 0)
+
     def scores(self, items: ArrayLike, q: Float64s) -> Float64s:
-        """Exact cosines (m,) of items (m,) with a unit vector q (d,); raises StoreError for an item without one."""
+        """See Vectors."""
         asked = np.asarray(items, dtype=np.int64)
         rows = self.rows_of(asked)
         if len(rows) and rows.min() < 0:
             raise StoreError(f"item {asked[rows < 0][0]} has no vector", hint="Score items of the same snapshot only.")
-        return _exact(self._store.vectors, rows, self._question(q))
+        return exact_scores(self._store.vectors, rows, question(q, self.d))
 
     def score_all(self, items: Int64s, questions: Sequence[Float64s]) -> list[Float64s]:
         """`scores` for each of several vectors (d,), of any length."""
@@ -164,49 +164,21 @@ class VectorTable:
         if len(rows) and rows.min() < 0:
             raise StoreError(f"item {items[rows < 0][0]} has no vector", hint="Score items of the same snapshot only.")
         vectors = self._store.vectors[rows].astype(np.float32)
-        return [_exact(vectors, np.arange(len(rows)), self._question(q)) for q in questions]
+        return [exact_scores(vectors, np.arange(len(rows)), question(q, self.d)) for q in questions]
 
     def search(
-        self, q: Float64s, k: int, *, positive: bool = False, among: NDArray[np.bool_] | None = None
+        self, q: Float64s, k: int, *, positive: bool = False, among: Mask | None = None
     ) -> tuple[Int64s, Float64s]:
-        """The k items of largest cosine with a unit vector q (d,) and their scores, (m,) each, best first.
+        """See Vectors."""
+        asked = question(q, self.d)
+        live = self._live if among is None else self._live & marked(self._store.items[: self.n_rows], among)
+        if k <= 0 or not live.any():
+            return NOTHING
+        rows = self._candidates(asked, k, live)
+        return best(self._store.items[rows], exact_scores(self._store.vectors, rows, asked), k, positive)
 
-        All items that score as high as the k-th are there, so m may pass k; equal scores are in order of item, and the
-        caller breaks ties by key. With `positive` only items that score above zero count, with `among` (by item, as
-        long as the largest item of this version) only those that it holds true.
-        """
-        question = self._question(q)
-        if k <= 0 or self.n_live == 0:
-            return np.zeros(0, np.int64), np.zeros(0, np.float64)
-        rows = self._candidates(question, k, self._live if among is None else self._live_among(among))
-        scores = _exact(self._store.vectors, rows, question)
-        if positive:
-            rows, scores = rows[scores > 0], scores[scores > 0]
-        if len(scores) > k:
-            reached = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
-            rows, scores = rows[reached], scores[reached]
-        items = self._store.items[rows]
-        order = np.lexsort((items, -scores))
-        return items[order], scores[order]
-
-    def _question(self, q: Float64s) -> Float64s:
-        question = np.ascontiguousarray(q, dtype=np.float64)
-        if question.shape != (self.d,) or not np.isfinite(question).all():
-            raise BadRequest(
-                f"a question of shape {question.shape} is not {self.d} finite numbers",
-                hint="Embed it with the model of this index.",
-            )
-        return question
-
-    def _live_among(self, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        # A dead row may belong to an item of a sibling version, which `among` does not know.
-        rows = np.flatnonzero(self._live)
-        live = np.zeros(self.n_rows, np.bool_)
-        live[rows] = among[self._store.items[rows]]
-        return live
-
-    def _candidates(self, q: Float64s, k: int, live: NDArray[np.bool_]) -> Int64s:
-        """Rows of `live` that may be among the k best: a float32 product, with room for twice its largest error.
+    def _candidates(self, q: Float64s, k: int, live: Mask) -> Int64s:
+        """Live rows that may be among the k best: a float32 product, with room for twice its largest error.
 
         A dot product of d float32 numbers is wrong by at most d·2⁻²⁴·Σ|xᵢqᵢ| to first order in whatever order it is
         summed (Higham, Accuracy and Stability of Numerical Algorithms, eq. 3.5), the sum is at most ‖x‖‖q‖, and
@@ -221,7 +193,7 @@ class VectorTable:
         return np.flatnonzero(rough >= kth - 2 * margin)
 
 
-def _grown(store: _Store, live: NDArray[np.bool_], room: int) -> tuple[_Store, NDArray[np.bool_]]:
+def _grown(store: _Store, live: Mask, room: int) -> tuple[_Store, Mask]:
     kept = np.flatnonzero(live)
     capacity = max(2 * (len(kept) + room), _FIRST_CAPACITY)
     grown = _Store(capacity, store.vectors.shape[1], store.vectors.dtype.type)
@@ -229,7 +201,7 @@ def _grown(store: _Store, live: NDArray[np.bool_], room: int) -> tuple[_Store, N
     return grown, np.ones(len(kept), np.bool_)
 
 
-def _row_of_item(row: Int64s, items: Int64s, live: NDArray[np.bool_], start: int) -> Int64s:
+def _row_of_item(row: Int64s, items: Int64s, live: Mask, start: int) -> Int64s:
     """The live row of every item: the former version's `row` less what died, plus what came from row `start` on."""
     first = start if len(row) else 0
     fresh = first + np.flatnonzero(live[first:])
@@ -237,16 +209,3 @@ def _row_of_item(row: Int64s, items: Int64s, live: NDArray[np.bool_], start: int
     grown[: len(row)] = np.where((row >= 0) & live[row], row, -1)
     grown[items[fresh]] = fresh
     return grown
-
-
-@compiled
-def _sum_products(vectors: Float32s, rows: Int64s, q: Float64s) -> Float64s:
-    sums = np.zeros(len(rows), np.float64)
-    for at in range(len(rows)):
-        for i in range(len(q)):
-            sums[at] += np.float64(vectors[rows[at], i]) * q[i]
-    return sums
-
-
-def _exact(vectors: NDArray[np.floating[Any]], rows: Int64s, q: Float64s) -> Float64s:
-    return np.round(_sum_products(vectors, rows, q), DECIMALS)

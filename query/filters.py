@@ -1,4 +1,4 @@
-"""Filters: which passages an answer may hold, by the time of their content and by their metadata."""
+"""Filters: which passages an answer may hold, by the time of their content, their metadata and their words."""
 
 from __future__ import annotations
 
@@ -109,12 +109,30 @@ class Filter(BaseModel):
     """Only content of this event_time or earlier."""
     where: Mapping[Text, Condition] = Field(default_factory=dict)
     """Metadata key -> what its value must be."""
+    phrase: Text | None = None
+    """Only passages that hold these words in a row, in their title or in their text. Words are letters and digits;
+    their case, and what stands between them, do not matter.
+    """
 
     def mask(self, snapshot: Snapshot) -> Mask | None:
         """The passages that pass, by number; None where nothing is filtered. Passages that are gone mean nothing.
 
-        Raises StoreError where the passages cannot be read.
+        Raises BadRequest for a phrase without a word, StoreError where the passages cannot be read.
         """
+        masks = [mask for mask in (self._of_attributes(snapshot), self._of_phrase(snapshot)) if mask is not None]
+        return np.logical_and.reduce(masks) if masks else None
+
+    def _of_phrase(self, snapshot: Snapshot) -> Mask | None:
+        if self.phrase is None:
+            return None
+        # Those who only read requests are spared the tables.
+        from index.phrases import holders
+
+        mask = np.zeros(len(snapshot.lengths), np.bool_)
+        mask[snapshot.kinds.passages.of(holders(snapshot.dataset("passages"), self.phrase))] = True
+        return mask
+
+    def _of_attributes(self, snapshot: Snapshot) -> Mask | None:
         if self.since is None and self.until is None and not self.where:
             return None
         attributes = snapshot.attributes

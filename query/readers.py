@@ -7,15 +7,21 @@ import threading
 import time
 from collections import OrderedDict
 from concurrent.futures import Future
-from typing import Self
+from pathlib import Path
+from typing import Final, Literal, Self, get_args
 
 from index.home import Home
+from index.limits import EXACT_MAX
 from index.metrics import Metrics
 from index.reader import Reader
 from index.snapshot import Snapshot
+from index.stored import StoredVectors
 
 _log = logging.getLogger(__name__)
 
+Place = Literal["memory", "table"]
+PLACES: Final[tuple[Place, ...]] = get_args(Place)
+"""Where the vectors of a table are: see index/holding.py."""
 CAPACITY = 64
 """Namespaces held open; the least recently used goes first. What still reads its snapshot keeps it alive."""
 PAUSE_SECONDS = 0.05
@@ -29,8 +35,17 @@ class Readers:
     question never pays for a swap; without it only `refresh` does.
     """
 
-    def __init__(self, home: Home, metrics: Metrics, *, capacity: int = CAPACITY, pause: float = PAUSE_SECONDS) -> None:
+    def __init__(
+        self,
+        home: Home,
+        metrics: Metrics,
+        *,
+        exact_max: int = EXACT_MAX,
+        capacity: int = CAPACITY,
+        pause: float = PAUSE_SECONDS,
+    ) -> None:
         self.home = home
+        self._exact_max = exact_max
         self._metrics = metrics
         self._capacity = capacity
         self._pause = pause
@@ -51,6 +66,13 @@ class Readers:
     def __len__(self) -> int:
         with self._lock:
             return len(self._held)
+
+    def vectors(self, place: Place) -> int:
+        """Vectors of passages and facts in the snapshots held, in one place."""
+        with self._lock:
+            done = [held.result() for held in self._held.values() if held.done() and held.exception() is None]
+        searched = [vectors for reader in done for vectors in (reader.snapshot.passages, reader.snapshot.facts)]
+        return sum(vectors.n_live for vectors in searched if isinstance(vectors, StoredVectors) == (place == "table"))
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._keep_fresh, name="gistream-readers", daemon=True)
@@ -95,12 +117,15 @@ class Readers:
                 self._metrics.count("gistream_namespaces_evicted_total", role="reader")
         if held is mine:
             try:
-                mine.set_result(Reader(folder))
+                mine.set_result(self._opened(folder))
                 self._metrics.count("gistream_namespaces_opened_total", role="reader")
             except BaseException as error:
                 self._drop(name, mine)
                 mine.set_exception(error)
         return held.result()
+
+    def _opened(self, folder: Path) -> Reader:
+        return Reader(folder, exact_max=self._exact_max)
 
     def _renewed(self, name: str, reader: Reader) -> Reader:
         """Bring a held reader, or its successor in the namespace's newest incarnation, up to date."""
@@ -110,7 +135,7 @@ class Readers:
             with self._reopening:
                 reader = self._reader(name)
                 if folder != reader.folder:
-                    reader = Reader(folder)
+                    reader = self._opened(folder)
                     self._replace(name, reader)
         before, started = reader.snapshot, time.perf_counter()
         if reader.refresh() is not before:

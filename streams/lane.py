@@ -59,8 +59,8 @@ class Lane:
         """Bring every commit so far onto the disk."""
         self.durable = self.opened.writer.checkpoint().get(SOURCE, 0)
 
-    def tidy(self) -> None:
-        """Merge and compact where enough small pieces have come together."""
+    def tidy(self, exact_max: int) -> None:
+        """Merge, compact and index where enough small pieces have come together; see maintenance.index."""
         started = time.perf_counter()
         while maintenance.merge(self.opened.writer):
             self.metrics.observe("gistream_maintenance_seconds", time.perf_counter() - started, task="merge")
@@ -68,6 +68,11 @@ class Lane:
         if self._commits >= maintenance.COMPACT_AFTER or self._passages >= maintenance.COMPACT_AFTER_PASSAGES:
             with self.metrics.timed("gistream_maintenance_seconds", task="compact"):
                 maintenance.compact(self.opened.writer)
+            with self.metrics.timed("gistream_maintenance_seconds", task="index"):
+                done = maintenance.index(self.opened.writer, exact_max)
+            for index, upkeep in done.items():
+                if upkeep.rows:
+                    self.metrics.count("gistream_rows_indexed_total", upkeep.rows, index=index, step=upkeep.step)
             self._commits = self._passages = 0
 
     def clean(self, retention: Retention, least: int) -> None:

@@ -12,6 +12,7 @@ from typing import Self
 
 from index.errors import GistreamError, ModelError, Torn, WriterFenced
 from index.home import Home
+from index.limits import EXACT_MAX
 from index.lock import WriterLock
 from index.maintenance import Retention
 from index.metrics import Metrics
@@ -49,6 +50,8 @@ class Pace:
     """Held open at a time; with more of them under way, the least recently used is closed for the next."""
     quiet_seconds: float = 300.0
     """After so long without events a namespace is closed."""
+    exact_max: int = EXACT_MAX
+    """Rows of a table above which its vectors get an index."""
 
 
 class Runner:
@@ -239,7 +242,7 @@ class Runner:
                 self._lanes.leave(name)
             return
         self.troubles.over(name)
-        self._upkeep(name, lane.tidy)
+        self._upkeep(name, partial(lane.tidy, self._pace.exact_max))
 
     def _next_batch(self, name: str, after: int) -> list[Accepted]:
         return self.log.read(name, after, self._pace.batch_events, self._pace.batch_bytes)
@@ -258,7 +261,7 @@ class Runner:
         except (GistreamError, OSError) as error:
             _log.warning("degraded passages of namespace %s cannot be read again yet: %s", name, error)
             return
-        self._upkeep(name, lane.tidy)
+        self._upkeep(name, partial(lane.tidy, self._pace.exact_max))
 
     def _upkeep(self, name: str, work: Callable[[], None]) -> None:
         """Do what keeps a namespace cheap; what is wrong with it alone is noted."""

@@ -54,6 +54,9 @@ def search(
             help="Only where the metadata says so: = >= <= > <, or KEY alone; values of one KEY are alternatives.",
         ),
     ] = None,
+    phrase: Annotated[
+        str | None, typer.Option(metavar="WORDS", show_default=False, help="Only passages with these words in a row.")
+    ] = None,
     as_of: Annotated[
         str | None,
         typer.Option(
@@ -96,11 +99,11 @@ def search(
     settings = configured(data=data)
     token = None if wait_for is None else Token.parse(wait_for)
     when = None if as_of is None else parse_when(as_of)
-    filter = Filter(since=_moment(since), until=_moment(until), where=conditions(where or []))
+    filter = Filter(since=_moment(since), until=_moment(until), where=conditions(where or []), phrase=phrase)
     if when is not None and (token is not None or max_staleness is not None):
         raise BadRequest("--as-of asks what was", hint="it cannot wait for what comes (--wait-for, --max-staleness)")
     home = Home(settings.data)
-    readers = Readers(home, Metrics())
+    readers = Readers(home, Metrics(), exact_max=settings.exact_max)
     with _staleness(settings, home) as staleness:
         if token is not None:
             readers.renewed(namespace).wait_for(token.source, token.position, settings.wait_timeout)

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.attributes import Mask
+from index.cosine import DECIMALS
 from index.keys import halves
 from index.snapshot import Snapshot
 from index.types import Key, Question, Role
-from index.vectors import DECIMALS
 
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from index.attributes import Mask
+from index.cosine import DECIMALS
 from index.snapshot import Snapshot
-from index.vectors import DECIMALS
 
 from .base import Float64s, Int64s, Scored, best_first, passage_keys
 from .dense import nearest_passages

@@ -10,9 +10,13 @@ import lance
 import pyarrow as pa
 import pytest
 
+from index import maintenance
 from index.errors import Torn
+from index.indexes import NEAREST, has_index
 from index.manifest import Manifest, Manifests
+from index.reader import Reader
 from index.recovery import newest_holding, settle, sync_since
+from index.stored import StoredVectors
 from index.writer import Writer
 
 from .written import EMBEDDER, MADE, Written
@@ -56,6 +60,41 @@ def a_lance_manifest(written: Written) -> Path:
 def a_data_file(written: Written) -> Path:
     files = (written.folder / "tables" / "passages.lance" / "data").iterdir()
     return max(files, key=lambda path: path.stat().st_mtime_ns)
+
+
+def an_index(written: Written) -> Path:
+    """The file that was written last of the indexes of the newest snapshot, which maintenance has just committed."""
+    maintenance.index(written.writer, exact_max=0)
+    files = (written.folder / "tables" / "passages.lance" / "_indices").rglob("*.idx")
+    return max(files, key=lambda path: path.stat().st_mtime_ns)
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "missing"])
+def test_a_snapshot_whose_index_is_torn_is_set_aside(written: Written, tmp_path: Path, damage: str) -> None:
+    path = an_index(written)
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[: 0 if damage == "empty" else -1])
+    written.reopen()
+    assert written.position == 3, "nothing but the index is lost"
+    assert [torn.name for torn in written.writer.manifests.torn.iterdir()] == [f"{5:020d}.json"]
+    assert maintenance.index(written.writer, exact_max=0)["passages vectors"].step == "trained"
+    written.check(lambda: tmp_path / "clean")
+
+
+def test_an_index_that_no_manifest_names_is_taken_back(written: Written, tmp_path: Path) -> None:
+    """As when a process dies after it has indexed a table; what is committed goes on from the table without it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(written.writer.manifests, "commit", die)
+        with pytest.raises(SystemExit):
+            maintenance.index(written.writer, exact_max=0)
+    written.reopen()
+    assert not has_index(written.writer.tables.dataset("passages"), NEAREST)
+    written.commit({"d": [("Ada", "met", "Dee")]})
+    assert maintenance.index(written.writer, exact_max=0)["passages vectors"].step == "trained"
+    assert isinstance(Reader(written.folder, exact_max=0).snapshot.passages, StoredVectors)
+    written.check(lambda: tmp_path / "clean")
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "missing"])

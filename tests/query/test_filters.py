@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from index.attributes import Distinct, Mask
 from index.clock import from_microseconds, to_microseconds
+from index.errors import BadRequest
 from index.reader import Reader
 from index.snapshot import Snapshot
 from index.types import Passage, Question, Role
@@ -76,6 +77,7 @@ filters = st.builds(
     since=st.none() | moments(st.integers(-6, 6)),
     until=st.none() | moments(st.integers(-6, 6)),
     where=st.dictionaries(st.sampled_from(["page", "shelf", "tags", "revision", "nothing"]), conditions, max_size=2),
+    phrase=st.none() | st.none() | st.sampled_from(["to VARN", "Holm sails", "boat 7", "Sula to", "sails, boat"]),
 )
 
 
@@ -85,8 +87,14 @@ def passes(filter: Filter, row: Passage) -> bool:
         return False
     if filter.until is not None and (row.event_time is None or row.event_time > to_microseconds(filter.until)):
         return False
+    if filter.phrase is not None and f" {words(filter.phrase)} " not in f" {words(row.text)} ":
+        return False
     metadata = json.loads(row.metadata)
     return all(meets(condition, key, metadata) for key, condition in filter.where.items())
+
+
+def words(text: str) -> str:
+    return " ".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
 
 
 def meets(condition: Condition, key: str, metadata: dict[str, Any]) -> bool:
@@ -286,3 +294,8 @@ def test_no_text_is_put_to_a_test_twice() -> None:
 def test_a_filter_that_makes_no_sense_is_refused(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
         Filter.model_validate(wrong)
+
+
+def test_a_phrase_without_a_word_is_refused(index: SmallIndex) -> None:
+    with pytest.raises(BadRequest, match="has no word"):
+        Filter(phrase="?!").mask(index.snapshot)

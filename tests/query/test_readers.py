@@ -52,9 +52,9 @@ def test_at_most_so_many_are_held_and_the_least_recently_used_goes(
 ) -> None:
     opened: list[str] = []
 
-    def opening(folder: Path) -> Reader:
+    def opening(folder: Path, *, exact_max: int) -> Reader:
         opened.append(folder.parent.name)
-        return Reader(folder)
+        return Reader(folder, exact_max=exact_max)
 
     monkeypatch.setattr(query.readers, "Reader", opening)
     readers = readers_of(served, capacity=2)
@@ -70,9 +70,9 @@ def test_at_most_so_many_are_held_and_the_least_recently_used_goes(
 def test_who_asks_at_the_same_time_shares_one_reader(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Path] = []
 
-    def opening(folder: Path) -> Reader:
+    def opening(folder: Path, *, exact_max: int) -> Reader:
         opened.append(folder)
-        return Reader(folder)
+        return Reader(folder, exact_max=exact_max)
 
     monkeypatch.setattr(query.readers, "Reader", opening)
     readers, together = readers_of(served), Barrier(8)
@@ -87,7 +87,7 @@ def test_who_asks_at_the_same_time_shares_one_reader(served: Served, monkeypatch
 
 
 def test_one_that_cannot_be_opened_is_tried_anew(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(folder: Path) -> Reader:
+    def failing(folder: Path, *, exact_max: int) -> Reader:
         raise GistreamError("no luck")
 
     readers = readers_of(served)
@@ -143,3 +143,11 @@ def test_one_that_is_damaged_does_not_answer_from_what_it_was(tmp_path: Path) ->
             wait_until(lambda: len(readers) == 0, what="letting go")
             with pytest.raises(GistreamError, match="damaged"):
                 readers.snapshot("ns")
+
+
+def test_where_the_vectors_are_is_counted(served: Served) -> None:
+    readers = readers_of(served)
+    assert (readers.vectors("memory"), readers.vectors("table")) == (0, 0)
+    counts = readers.snapshot("one").manifest.counts
+    assert readers.vectors("memory") == counts.passages + counts.facts > 0
+    assert readers.vectors("table") == 0

@@ -47,7 +47,7 @@ class Replay:
 class Happen:
     """Something that must change nothing."""
 
-    what: Literal["step", "restart", "merge", "compact", "clean", "refresh"]
+    what: Literal["step", "restart", "merge", "compact", "index", "clean", "refresh"]
 
 
 Step = Send | Replay | Happen
@@ -74,6 +74,6 @@ steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(Send, upserts),
     st.builds(Send, deletes),
     st.builds(Replay, st.integers(0, 10)),
-    st.builds(Happen, st.sampled_from(["step", "step", "restart", "merge", "compact", "clean", "refresh"])),
+    st.builds(Happen, st.sampled_from(["step", "step", "restart", "merge", "compact", "index", "clean", "refresh"])),
 )
 histories: st.SearchStrategy[Sequence[Step]] = st.lists(steps, min_size=1, max_size=16)

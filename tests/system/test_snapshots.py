@@ -36,7 +36,7 @@ def check(snapshot: Snapshot, question: str, mode: str) -> None:
         assert snapshot.dataset(table).count_rows() == count  # type: ignore[arg-type]
     living = set(snapshot.live_passages.tolist())
     facts = np.arange(len(snapshot.endpoints))
-    for fact in facts[snapshot.facts.rows_of(facts) >= 0].tolist():
+    for fact in facts[snapshot.facts.has(facts)].tolist():
         supporting, _ = snapshot.supports.row(fact)
         assert len(supporting), "a fact without its passage"
         assert set(supporting.tolist()) <= living, "a fact of a passage that is gone"
