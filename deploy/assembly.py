@@ -80,6 +80,7 @@ def pace(settings: Settings) -> Pace:
         checkpoint_seconds=settings.checkpoint_seconds,
         mend_seconds=settings.mend_seconds,
         retention=Retention(reach=timedelta(hours=settings.retention_hours)),
+        open_namespaces=settings.open_namespaces,
     )
 
 

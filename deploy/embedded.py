@@ -58,7 +58,7 @@ class Embedded:
         """
         with ExitStack() as stack:
             home, metrics, warming = Home(self._settings.data), Metrics(), WarmUp()
-            readers = Readers(home, metrics)
+            readers = Readers(home, metrics, capacity=self._settings.open_namespaces)
             history = History(readers, metrics)
             metrics.watch("gistream_namespaces_open", readers.__len__, role="reader")
             metrics.watch("gistream_older_snapshots_held", history.__len__)

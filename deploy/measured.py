@@ -84,8 +84,4 @@ def watch_runner(metrics: Metrics, runner: Runner, lag: Lag) -> None:
     metrics.watch("gistream_lag_seconds", lag.seconds)
     metrics.watch("gistream_namespaces_open", lambda: len(runner.writers()), role="writer")
     metrics.watch("gistream_namespaces_in_trouble", lambda: len(runner.troubles))
-    metrics.watch("gistream_newest_visible_event_timestamp_seconds", lambda: _newest_visible(runner))
-
-
-def _newest_visible(runner: Runner) -> float:
-    return max((writer.manifest.watermark for writer in runner.writers()), default=0) / 1e6
+    metrics.watch("gistream_newest_visible_event_timestamp_seconds", lambda: runner.watermark / 1e6)

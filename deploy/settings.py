@@ -94,6 +94,8 @@ class Settings(BaseSettings):
     """Seconds until passages that the extractor's model could not read are tried again."""
     checkpoint_seconds: float = Field(default=5.0, gt=0, le=3600)
     """Seconds between two moments at which commits are fsynced."""
+    open_namespaces: int = Field(default=64, ge=1, le=10_000)
+    """Most namespaces held open at a time, for writing and for reading each; the least recently used is closed."""
     retention_hours: float = Field(default=24.0, ge=0, le=24 * 3650)
     """Hours an older snapshot stays readable."""
 

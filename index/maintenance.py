@@ -67,6 +67,12 @@ def merge(writer: Writer, fan: int = FAN) -> bool:
     return True
 
 
+def uncompacted(writer: Writer) -> int:
+    """About how many commits there were since the last compaction: each leaves a small fragment in `documents`."""
+    fragments = writer.tables.dataset("documents").get_fragments()
+    return sum(fragment.metadata.physical_rows < FRAGMENT_CLASSES[0] for fragment in fragments)
+
+
 def compact(writer: Writer) -> None:
     """Rewrite small fragments and bring the key indexes up to date; committed as a snapshot of the same content.
 

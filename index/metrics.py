@@ -31,6 +31,8 @@ CounterName = Literal[
     "gistream_texts_embedded_total",
     "gistream_commits_total",
     "gistream_writers_fenced_total",
+    "gistream_namespaces_opened_total",
+    "gistream_namespaces_evicted_total",
     "gistream_queries_total",
     "gistream_as_of_total",
     "gistream_feed_events_total",
@@ -149,6 +151,18 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "writers",
         "Writers of this process that another one took over from.",
         "Once, after a fail-over, is right. Repeated: two servers run on one data folder; stop one.",
+    ),
+    "gistream_namespaces_opened_total": Metric(
+        "namespaces",
+        "Namespaces opened for reading or writing, by role; one that is closed and opened again counts again.",
+        "Nearly as many as commits: more are under way than are held open; raise the setting open_namespaces.",
+        ("role",),
+    ),
+    "gistream_namespaces_evicted_total": Metric(
+        "namespaces",
+        "Namespaces closed to make room for others or because nothing came for them, by role.",
+        "Follows those opened: raise the setting open_namespaces where there is memory for it.",
+        ("role",),
     ),
     "gistream_queries_total": Metric(
         "questions",

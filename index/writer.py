@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from uuid import uuid4
 
 from . import records
@@ -24,6 +24,13 @@ from .types import Document, Key, Passage
 ATTEMPTS = 3
 _POOL = ThreadPoolExecutor(len(records.TABLES), "gistream-tables")
 """Writes the tables of one batch side by side; shared by all writers of the process."""
+
+
+class Synced(NamedTuple):
+    """Up to which manifest the files of a namespace are on the disk, and since when (seconds since 1970)."""
+
+    number: int
+    moment: float
 
 
 class Writer:
@@ -51,7 +58,7 @@ class Writer:
         self._embed = embed
         self._aliases: Aliases | None = None
         self._titles: Titles | None = None
-        self._synced = 0.0
+        self.synced = Synced(0, 0.0)
         self._history: dict[int, Held] = {}
 
     @classmethod
@@ -76,11 +83,20 @@ class Writer:
         return cls(folder, lock, manifest, tables, {}, embed)
 
     @classmethod
-    def open(cls, folder: Path, fingerprint: Fingerprint, embed: Embed, *, take_over: bool = False) -> Self:
+    def open(
+        cls,
+        folder: Path,
+        fingerprint: Fingerprint,
+        embed: Embed,
+        *,
+        take_over: bool = False,
+        synced: Synced | None = None,
+    ) -> Self:
         """Recover the newest state that holds, then commit a manifest with a new epoch before anything else.
 
-        Raises WriterBusy where a process on this machine holds the lock (unless `take_over`), WrongFingerprint
-        where the index was made otherwise, Torn where no manifest holds.
+        `synced` is what a former writer of this folder left on the disk; where nobody has written since, the first
+        checkpoint need not look at those files again. Raises WriterBusy where a process on this machine holds the lock
+        (unless `take_over`), WrongFingerprint where the index was made otherwise, Torn where no manifest holds.
         """
         lock = WriterLock(folder / "writer.lock")
         lock.acquire(take_over=take_over)
@@ -89,6 +105,8 @@ class Writer:
             newest, segments = newest_holding(folder, manifests)
             newest.require(fingerprint, folder)
             writer = cls(folder, lock, newest, open_tables(folder, newest), segments, embed)
+            if synced is not None and synced.number == newest.number:
+                writer.synced = synced
             writer._commit(cause="open", number=manifests.next_number(), epoch=newest.epoch + 1, delta=None)
         except BaseException:
             lock.release()
@@ -183,8 +201,8 @@ class Writer:
         their events.
         """
         started = time.time()
-        sync_since(self.folder, self._synced)
-        self._synced = started
+        sync_since(self.folder, self.synced.moment)
+        self.synced = Synced(self.manifest.number, started)
         return self.manifest.positions
 
     def _plan(self, changes: Changes) -> Plan:

@@ -92,9 +92,11 @@ class Readers:
             held = self._held.setdefault(name, mine)
             while len(self._held) > self._capacity:
                 self._held.popitem(last=False)
+                self._metrics.count("gistream_namespaces_evicted_total", role="reader")
         if held is mine:
             try:
                 mine.set_result(Reader(folder))
+                self._metrics.count("gistream_namespaces_opened_total", role="reader")
             except BaseException as error:
                 self._drop(name, mine)
                 mine.set_exception(error)

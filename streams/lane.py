@@ -34,9 +34,16 @@ class Lane:
     """Position up to which its commits are on the disk."""
     foreseen: list[Foreseen] = field(default_factory=list)
     """In the order of the log; see ahead.py."""
-    _commits: int = 0
+    used: float = field(default_factory=time.monotonic)
+    """When it was last asked for, on the monotonic clock."""
+    _commits: int = field(init=False)
     """Since the last compaction, like `_passages`."""
     _passages: int = 0
+
+    def __post_init__(self) -> None:
+        # What former writers left counts too: a namespace that is opened for a single commit each time is compacted as
+        # one that stays open.
+        self._commits = maintenance.uncompacted(self.opened.writer)
 
     @property
     def position(self) -> int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from index.errors import GistreamError, ModelError, Torn, WriterFenced
@@ -19,15 +21,13 @@ from index.writer import Writer
 from .ahead import Ahead
 from .batch import Batches, OnBatch
 from .dead_letters import DeadLetters
-from .lane import Lane
+from .lanes import Lanes
 from .log import Log
 from .mend import Degraded, mend
-from .pipeline import Pipeline, open_namespace
+from .pipeline import Pipeline
 from .position import align, reached
 from .trouble import Troubles
 
-WORTH_CLEANING = 64
-"""Snapshots that are cleaned up together before their minute is over; many at once would hold up the next commit."""
 _IDLE_SECONDS = 0.02
 
 _log = logging.getLogger(__name__)
@@ -45,6 +45,10 @@ class Pace:
     mend_seconds: float = 600.0
     """Between two looks for passages that the extractor could not read, which is when they are read again."""
     retention: Retention = Retention()
+    open_namespaces: int = 64
+    """Held open at a time; with more of them under way, the least recently used is closed for the next."""
+    quiet_seconds: float = 300.0
+    """After so long without events a namespace is closed."""
 
 
 class Runner:
@@ -81,16 +85,24 @@ class Runner:
         """What stopped the runner's own thread; None while it is well."""
         self.troubles = Troubles()
         """What keeps single namespaces from being indexed; they are tried again while the others go on."""
-        self._pipeline = pipeline
         self._pace = pace
-        self._take_over = take_over
         self._metrics = Metrics() if metrics is None else metrics
         self._batches = Batches(pipeline.chunker, self.letters, self._metrics, log.clock, on_batch)
-        self._ahead = Ahead(pipeline.extractor, pipeline.chunker, self._next_batch, self._open)
+        self._lanes = Lanes(
+            home,
+            pipeline,
+            self._metrics,
+            capacity=pace.open_namespaces,
+            retention=pace.retention,
+            take_over=take_over,
+        )
+        self._ahead = Ahead(pipeline.extractor, pipeline.chunker, self._next_batch, self._lanes.open)
         self._degraded = Degraded(home, pipeline, pace.mend_seconds)
-        self._lanes: dict[str, Lane] = {}
         self._last: dict[str, int] = {}
+        """Last position of every namespace that has events waiting, as far as the log was looked at."""
         self._seen = 0
+        self.watermark = 0
+        """Stamp (microseconds) of the newest event in a snapshot that this runner made or went on from."""
         self._checkpoint_at = time.monotonic() + pace.checkpoint_seconds
         self._clean_at = time.monotonic() + pace.clean_seconds
         self._stopping = threading.Event()
@@ -128,24 +140,25 @@ class Runner:
             self._thread.join()
         try:
             self.checkpoint()
-            for lane in self._lanes.values():
-                lane.opened.close()
         finally:
-            self._lanes.clear()
+            self._lanes.close()
             self._lock.release()
 
     def step(self) -> bool:
         """Apply one batch of every namespace that has events waiting; False if none had."""
         self._look()
-        due = [name for name in self._last if self._is_due(name)]
+        due = self._due()
         try:
             for place, name in enumerate(due):
                 if self._stopping.is_set():
                     break
                 self._ahead.look(due[place:])
                 self._turn(name)
+                # After each of them: a round of a thousand namespaces takes longer than a checkpoint may wait.
+                self._housekeeping()
             self._mend()
-            self._housekeeping()
+            if not due:
+                self._housekeeping()
         except WriterFenced:
             self._metrics.count("gistream_writers_fenced_total")
             raise
@@ -153,17 +166,12 @@ class Runner:
 
     def writers(self) -> list[Writer]:
         """Writers of the namespaces that are open."""
-        return [lane.opened.writer for lane in list(self._lanes.values())]
+        return self._lanes.writers()
 
     def checkpoint(self) -> None:
         """Make every commit durable, then let the log forget the events that are in them."""
-        moved = {name: lane for name, lane in self._lanes.items() if lane.position > lane.durable}
-        if not moved:
-            return
-        with self._metrics.timed("gistream_checkpoint_seconds"):
-            for name, lane in moved.items():
-                lane.checkpoint()
-                self.log.set_mark(name, lane.durable)
+        if durable := self._lanes.checkpoint():
+            self.log.set_marks(durable)
             self.log.trim()
 
     def _run(self) -> None:
@@ -181,17 +189,28 @@ class Runner:
             self._last[name] = max(last, self._last.get(name, 0))
             self._seen = max(self._seen, last)
 
-    def _is_due(self, name: str) -> bool:
-        if self.troubles.waits(name):
-            return False
-        lane = self._lanes.get(name)
-        if lane is None:
-            try:
-                return self._last[name] > reached(self.home, name)
-            except Torn:
-                # Opening it for writing goes back to what holds, and tells what does not.
-                return True
-        return self._last[name] > lane.position
+    def _due(self) -> list[str]:
+        """Namespaces whose turn it is, those first that are open: none of them is closed only to be opened again.
+
+        What has nothing left to do is forgotten, so that a look costs what waits and not what ever was.
+        """
+        due = []
+        for name in [name for name in self._last if not self.troubles.waits(name)]:
+            if self._position(name) < self._last[name]:
+                due.append(name)
+            else:
+                del self._last[name]
+        return sorted(due, key=lambda name: self._lanes.get(name) is None)
+
+    def _position(self, name: str) -> int:
+        """How far a namespace has got; -1 where opening it has to tell."""
+        if (lane := self._lanes.get(name)) is not None:
+            return lane.position
+        try:
+            return reached(self.home, name)
+        except Torn:
+            # Opening it for writing goes back to what holds, and tells what does not.
+            return -1
 
     def _behind(self, last: int) -> bool:
         return any(min(position, last) > reached(self.home, name) for name, position in self._last.items())
@@ -199,7 +218,7 @@ class Runner:
     def _turn(self, name: str) -> None:
         """Apply one batch of a namespace; what is wrong with it alone is noted, and tried again later."""
         try:
-            lane = self._open(name)
+            lane = self._lanes.open(name)
         except (GistreamError, OSError) as error:
             self.troubles.note(name, error)
             return
@@ -210,15 +229,17 @@ class Runner:
             return
         try:
             self._batches.apply(name, lane, batch)
+            self.watermark = max(self.watermark, lane.opened.writer.manifest.watermark)
         except WriterFenced:
             raise
         except (GistreamError, OSError) as error:
             self.troubles.note(name, error)
             lane.foreseen.clear()
             if not isinstance(error, ModelError):
-                self._leave(name)
+                self._lanes.leave(name)
             return
         self.troubles.over(name)
+        self._upkeep(name, lane.tidy)
 
     def _next_batch(self, name: str, after: int) -> list[Accepted]:
         return self.log.read(name, after, self._pace.batch_events, self._pace.batch_bytes)
@@ -229,48 +250,38 @@ class Runner:
             return
         name, keys = found
         try:
-            opened = self._open(name).opened
-            self._metrics.count("gistream_passages_mended_total", mend(opened.writer, keys, opened.understand))
+            lane = self._lanes.open(name)
+            mended = mend(lane.opened.writer, keys, lane.opened.understand)
+            self._metrics.count("gistream_passages_mended_total", mended)
         except WriterFenced:
             raise
         except (GistreamError, OSError) as error:
             _log.warning("degraded passages of namespace %s cannot be read again yet: %s", name, error)
+            return
+        self._upkeep(name, lane.tidy)
 
-    def _leave(self, name: str) -> None:
-        """Let go of a namespace; its next batch opens it anew."""
-        self._lanes.pop(name).opened.release()
-
-    def _open(self, name: str) -> Lane:
-        pointer, lane = self.home.pointer(name), self._lanes.get(name)
-        if lane is not None and (
-            pointer is None or pointer.deleted or pointer.incarnation != lane.opened.writer.folder.name
-        ):
-            # Deleted or made anew meanwhile.
-            self._leave(name)
-        if name not in self._lanes:
-            opened = open_namespace(self.home, name, self._pipeline, take_over=self._take_over)
-            self._lanes[name] = Lane(opened, self._metrics)
-        return self._lanes[name]
+    def _upkeep(self, name: str, work: Callable[[], None]) -> None:
+        """Do what keeps a namespace cheap; what is wrong with it alone is noted."""
+        try:
+            work()
+        except WriterFenced:
+            raise
+        except Exception as error:
+            # Whatever maintenance met, the commits are whole; the namespace is opened anew and looked at again.
+            self.troubles.note(name, error)
+            self._lanes.leave(name)
 
     def _housekeeping(self) -> None:
-        """What keeps commits and reads cheap, and the log short; every part only when it is due."""
+        """What keeps reads cheap and the log short; every part only when it is due."""
         now = time.monotonic()
         checked, minute = now >= self._checkpoint_at, now >= self._clean_at
+        if minute:
+            self._lanes.let_go_quiet(self._pace.quiet_seconds)
         if checked:
             self.checkpoint()
             self._checkpoint_at = time.monotonic() + self._pace.checkpoint_seconds
-        for name, lane in list(self._lanes.items()):
-            try:
-                lane.tidy()
-                if minute:
-                    self.home.sweep(name)
-                if minute or checked:
-                    lane.clean(self._pace.retention, least=1 if minute else WORTH_CLEANING)
-            except WriterFenced:
-                raise
-            except Exception as error:
-                # Whatever maintenance met, the commits are whole; the namespace is opened anew and looked at again.
-                self.troubles.note(name, error)
-                self._leave(name)
+        if checked or minute:
+            for name in self._lanes.names():
+                self._upkeep(name, partial(self._lanes.clean, name, thorough=minute))
         if minute:
             self._clean_at = time.monotonic() + self._pace.clean_seconds

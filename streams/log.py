@@ -6,7 +6,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -190,12 +190,12 @@ class Log:
                     return last
                 self._news.wait(min(remaining, _POLL_SECONDS))
 
-    def set_mark(self, namespace: str, position: int) -> None:
-        """Everything of the namespace up to `position` is durable elsewhere. A mark never moves back."""
+    def set_marks(self, positions: Mapping[str, int]) -> None:
+        """Everything of these namespaces up to their positions is durable elsewhere. A mark never moves back."""
         with self.database.transaction() as connection:
-            connection.execute(
+            connection.executemany(
                 "INSERT INTO marks VALUES (?, ?) ON CONFLICT DO UPDATE SET position = max(position, excluded.position)",
-                (namespace, position),
+                positions.items(),
             )
 
     def marks(self) -> dict[str, int]:

@@ -16,7 +16,7 @@ from index.manifest import Fingerprint
 from index.models.base import Embedder
 from index.plan import Embed
 from index.understanding import ANSWERS, TABLE, Understanding
-from index.writer import Writer
+from index.writer import Synced, Writer
 
 from .apply import Understand
 from .chunk import ChunkConfig
@@ -70,16 +70,20 @@ class Opened:
         self.writer.close()
 
 
-def open_namespace(home: Home, name: str, pipeline: Pipeline, *, take_over: bool = False) -> Opened:
+def open_namespace(
+    home: Home, name: str, pipeline: Pipeline, *, take_over: bool = False, synced: Synced | None = None
+) -> Opened:
     """Open a namespace for writing; one that does not exist, or was deleted, starts empty.
 
-    Raises what Writer.open raises; another process that creates it at the same moment wins with a StoreError here.
+    `synced` is what a former writer of the living incarnation left on the disk. Raises what Writer.open raises; another
+    process that creates it at the same moment wins with a StoreError here.
     """
     pointer = home.pointer(name)
     if pointer is not None and not pointer.deleted:
         folder = home.incarnation(name)
         embed, understand, reading = _understood(folder, pipeline)
-        return Opened(Writer.open(folder, pipeline.fingerprint, embed, take_over=take_over), understand, reading)
+        writer = Writer.open(folder, pipeline.fingerprint, embed, take_over=take_over, synced=synced)
+        return Opened(writer, understand, reading)
     folder = home.fresh(name)
     embed, understand, reading = _understood(folder, pipeline)
     outlived = {} if pointer is None else pointer.positions

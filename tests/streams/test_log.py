@@ -1,4 +1,4 @@
-"""Tests of the durable log and the dead letters: against a naive list, under threads, processes and SIGKILL."""
+"""Tests of the durable log: against a naive list, under threads, processes and SIGKILL."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.errors import InvalidEvent, NotFound, StoreError
+from index.errors import InvalidEvent, StoreError
 from index.types import Accepted, DocumentEvent
-from streams.dead_letters import DeadLetters
 from streams.events import encode
 from streams.log import Log
 
@@ -83,7 +82,7 @@ def test_it_equals_a_naive_list(
                     position, stamp = position + 1, max(stamp + 1, seconds[-1] * 1_000_000)
                     kept.append((position, stamp, one))
             case "mark", (str(namespace), int(mark)):
-                log.set_mark(namespace, mark)
+                log.set_marks({namespace: mark})
                 marks[namespace] = max(mark, marks.get(namespace, 0))
             case "trim", int(retention):
                 trimmed = log.trim(retention)
@@ -317,61 +316,16 @@ def test_every_event_comes_back_as_it_was_sent(log: Log) -> None:
     assert [item.event for item in everything(log)] == sent
 
 
-def test_the_letters_of_one_namespace_are_forgotten(log: Log) -> None:
-    letters = DeadLetters(log)
-    for namespace in ("ada", "bob", "ada"):
-        letters.put("feed", "apply", "odd", b"{}", namespace=namespace, id="d")
-    assert letters.erase("ada") == 2
-    assert [letter.namespace for letter in letters.waiting()] == ["bob"]
-
-
 def test_trim_ends_at_the_mark_and_positions_are_not_used_again(tmp_path: Path) -> None:
     with Log(tmp_path / "log.db") as log:
         log.append([event("a1"), event("a2"), event("b", "bob"), event("a4")])
-        log.set_mark("ada", 2)
+        log.set_marks({"ada": 2})
         assert log.trim(retention=3600.0) == 0
         assert log.trim() == 2
         assert ids(everything(log)) == ["a4"] and ids(everything(log, "bob")) == ["b"]
-        log.set_mark("ada", 4)
-        log.set_mark("bob", 3)
+        log.set_marks({"ada": 4, "bob": 3})
         assert log.trim() == 2
         assert log.pending() == {}
     with Log(tmp_path / "log.db") as log:
         assert log.last_position() == 4
         assert log.append([event("next")]) == ["log:5"]
-
-
-def test_a_dead_letter_is_kept_shown_and_removed(log: Log) -> None:
-    letters = DeadLetters(log)
-    first = letters.put("notes.jsonl:7", "decode", "not JSON", b"\xff{")
-    second = letters.put("log", "apply", "odd", b"{}", position=4, namespace="ada", id="d", attempts=3)
-    assert [letter.number for letter in letters.waiting()] == [first, second]
-    assert [letter.number for letter in letters.waiting(limit=1, after=first)] == [second]
-    letter = letters.show(first)
-    assert (letter.source, letter.step, letter.reason, letter.payload) == (
-        "notes.jsonl:7",
-        "decode",
-        "not JSON",
-        b"\xff{",
-    )
-    assert (letter.position, letter.namespace, letter.id, letter.attempts) == (None, None, None, 1)
-    letters.remove(first)
-    assert letters.count() == 1
-    for call in (letters.show, letters.remove):
-        with pytest.raises(NotFound, match=str(first)):
-            call(first)
-    letters.remove(second)
-    assert letters.put("log", "apply", "odd", b"{}") > second
-
-
-def test_a_replay_happens_once_and_wakes_readers(log: Log) -> None:
-    letters = DeadLetters(log)
-    number = letters.put("feed", "decode", "no id", b'{"text": "x"}')
-    token = letters.replay(number, event("repaired"))
-    assert token == "log:1" and [(item.position, item.event.id) for item in everything(log)] == [(1, "repaired")]
-    assert letters.count() == 0 and letters.waiting() == [] and letters.show(number).replayed == 1
-    with pytest.raises(NotFound):
-        letters.replay(number, event("again"))
-    with pytest.raises(NotFound):
-        letters.replay(number + 1, event("never"))
-    assert ids(everything(log)) == ["repaired"] and log.append([event("next")]) == ["log:2"]

@@ -116,7 +116,7 @@ def stop_outside_the_log(process: subprocess.Popen[str], folder: Path) -> None:
         process.send_signal(signal.SIGSTOP)
         try:
             with Log(folder / "log.db", busy_seconds=0.2) as log:
-                log.set_mark(NAMESPACE, 0)
+                log.set_marks({NAMESPACE: 0})
             return
         except StoreError:
             process.send_signal(signal.SIGCONT)
