@@ -171,6 +171,24 @@ def test_opening_fences_the_former_writer_before_anything_else(written: Written)
     first.close()
 
 
+def test_a_fenced_writer_whose_tables_moved_stops_before_it_restores_them(written: Written, tmp_path: Path) -> None:
+    written.commit(FIRST)
+    first, changes = written.writer, written.changes(SECOND)
+    written.reopen()
+    written.commit({"d": [("Osprey", "sank", "Pier 9")]})
+
+    def restores(versions: object) -> None:
+        pytest.fail("a writer that was fenced took the tables back under its successor")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(first.tables, "open", restores)
+        with pytest.raises(WriterFenced, match="took over"):
+            first.commit(changes, {"log": 9}, 9)
+    first.close()
+    written.commit(SECOND, gone=["a"])
+    written.check(lambda: tmp_path / "clean")
+
+
 def test_an_index_made_otherwise_is_not_opened_and_not_fenced(written: Written) -> None:
     written.commit(FIRST)
     other = MADE.model_copy(update={"extractor": "another"})
