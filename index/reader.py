@@ -10,6 +10,7 @@ from .errors import NotFound, NotYet, StoreError
 from .graph.segment import Segment, read_segment, total
 from .history import between, standing
 from .manifest import Manifest, Manifests
+from .renewal import Renewal
 from .snapshot import PLAIN_WEIGHTS, EdgeWeights, Snapshot, advance, empty, step
 
 
@@ -25,6 +26,7 @@ class Reader:
         self._weights = weights
         self._lock = Lock()
         self._listed = -1
+        self._renewal = Renewal()
         self._snapshot: Snapshot = self._load(self.manifests.newest())
 
     @property
@@ -37,6 +39,9 @@ class Reader:
         with self._lock:
             if (newest := self._newest()) > self._snapshot.manifest.number:
                 self._snapshot = self._follow(newest)
+            # What was made anew is adopted between two steps, or in a quiet moment: it is the same snapshot.
+            self._snapshot = self._renewal.adopt(self._snapshot)
+            self._renewal.begin(self._snapshot)
             return self._snapshot
 
     def wait_for(self, source: str, position: int, timeout: float) -> Snapshot:

@@ -19,6 +19,8 @@ DECIMALS = 12
 """Scores are rounded to this, below any difference that means something and above what a sum of float64 can lose."""
 
 _FIRST_CAPACITY = 256
+_LARGE = 10_000
+"""Rows from which a full store is copied behind the questions; smaller ones are copied in no time."""
 _NORM_SLACK = 1e-3
 
 
@@ -115,6 +117,27 @@ class VectorTable:
                 hint="Normalise vectors to unit length.",
             )
         return new, matrix
+
+    @property
+    def worn(self) -> bool:
+        """Whether the shared matrix will soon be full, so that `renewed` spares `extend` the copy."""
+        return self._store.used > max(_LARGE, len(self._store.items) * 3 // 4)
+
+    def renewed(self) -> VectorTable:
+        """The same content with room for as many rows again: copies every live row, meant for a thread of its own."""
+        store, live = _grown(self._store, self._live, 0)
+        return VectorTable(store, live, _row_of_item(np.zeros(0, np.int64), store.items, live, len(live)))
+
+    def onto(self, base: VectorTable, of: VectorTable) -> VectorTable:
+        """This version in another matrix: `base` is `of` renewed, and self came from `of` by `extend`.
+
+        Costs a look at every row and what came since `of`. A version that had to grow by itself meanwhile stays.
+        """
+        if self._store is not of._store:
+            return self
+        late = of.n_rows + np.flatnonzero(self._live[of.n_rows :])
+        dead = np.flatnonzero(~self._live[: of.n_rows][of._live])
+        return base.extend(self._store.items[late], self._store.vectors[late], dead)
 
     def row_of(self, item: int) -> int:
         """The live row of an item, -1 where it has none."""

@@ -51,13 +51,14 @@ def append(
 
 
 @compiled
-def followed(chains: Chains, n_delta: int) -> tuple[Int64s, Int64s]:
-    """Row and arena place of every entry that this version's heads lead to."""
-    rows, places = np.empty(n_delta, np.int64), np.empty(n_delta, np.int64)
+def followed(chains: Chains, first: int, stop: int) -> tuple[Int64s, Int64s]:
+    """Row and arena place, from `first` up to `stop`, of every entry that this version's heads lead to."""
+    rows, places = np.empty(stop - first, np.int64), np.empty(stop - first, np.int64)
     found = 0
     for row in range(len(chains.head)):
         place = chains.head[row]
-        while place >= 0:
+        # A chain leads from later places to earlier ones.
+        while place >= first:
             rows[found], places[found] = row, place
             found += 1
             place = chains.arena_next[place]
@@ -112,3 +113,22 @@ def gathered(chains: Chains, rows: Int64s) -> tuple[Int64s, Int32s, Int64s]:
         cols[ptr[at] : ptr[at + 1]] = found[at][0]
         weights[ptr[at] : ptr[at + 1]] = found[at][1]
     return ptr, cols, weights
+
+
+@compiled
+def consolidated(chains: Chains, n_delta: int) -> tuple[Int64s, Int32s, Int64s]:
+    """Every row with its chain merged into it, in CSR form: ptr[n+1], col[nnz], weight[nnz]."""
+    most = len(chains.col) + n_delta
+    ptr, col, weight = np.zeros(len(chains.head) + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
+    size = 0
+    for row in range(len(chains.head)):
+        if chains.head[row] >= 0:
+            cols, weights = merged(chains, row)
+        else:
+            start, stop = (chains.ptr[row], chains.ptr[row + 1]) if row + 1 < len(chains.ptr) else (0, 0)
+            cols, weights = chains.col[start:stop], chains.weight[start:stop]
+        for at in range(len(cols)):
+            col[size], weight[size] = cols[at], weights[at]
+            size += 1
+        ptr[row + 1] = size
+    return ptr, col[:size], weight[:size]

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array
 
 from ..errors import StoreError
-from .chains import Chains, Int32s, Int64s, append, followed, merged
+from .chains import Chains, Int32s, Int64s, append, consolidated, followed, merged
 
 SMALL_DELTA = 100_000
 """Entries that may always stay outside a base."""
@@ -60,7 +60,7 @@ class SparseRows:
         self.totals = totals
         """Sum of each row, int64[n_rows]."""
         self.n_delta = arena.used
-        """Entries outside the base, cancelled ones included: when it nears `n_base`, `rebased` pays."""
+        """Entries outside the base, cancelled ones included."""
         self._arena = arena
 
     @classmethod
@@ -75,10 +75,8 @@ class SparseRows:
                 hint="Rebuild the base from the segments of its manifest.",
             )
         sums = np.concatenate((np.zeros(1, np.int64), np.cumsum(weight, dtype=np.int64)))
-        arena = _Arena(0)
-        head = np.full(len(ptr) - 1, -1, np.int32)
         base = (np.asarray(ptr).view(), np.asarray(col).view(), np.asarray(weight).view())
-        return cls(Chains(*base, head, arena.col, arena.weight, arena.next), sums[ptr[1:]] - sums[ptr[:-1]], arena)
+        return _based(*base, sums[ptr[1:]] - sums[ptr[:-1]])
 
     @classmethod
     def from_entries(cls, rows: ArrayLike, cols: ArrayLike, weights: ArrayLike, n_rows: int) -> SparseRows:
@@ -110,14 +108,11 @@ class SparseRows:
         return SparseRows(chains, totals, arena)
 
     def grown(self, rows: ArrayLike, cols: ArrayLike, weights: ArrayLike, n_rows: int) -> SparseRows:
-        """`extend`, to at least `n_rows`; the base is made anew when the entries outside it are half as many, which
-        happens log(N) times.
-        """
+        """`extend`, to at least `n_rows`; the first entries are the base."""
         n_rows = max(n_rows, self.n_rows)
         if not self.n_rows:
             return SparseRows.from_entries(rows, cols, weights, n_rows)
-        extended = self.extend(rows, cols, weights, n_rows)
-        return extended.rebased() if extended.n_delta > SMALL_DELTA + extended.n_base // 2 else extended
+        return self.extend(rows, cols, weights, n_rows)
 
     @property
     def n_rows(self) -> int:
@@ -148,20 +143,40 @@ class SparseRows:
         ptr, col, weight = self.chains[:3]
         whole_ptr = np.concatenate((ptr, np.full(self.n_rows + 1 - len(ptr), ptr[-1])))
         base = csr_array((weight, col, whole_ptr), shape=(self.n_rows, n_cols))
-        rows, entries = followed(self.chains, self.n_delta)
+        rows, entries = followed(self.chains, 0, self.n_delta)
         if not len(rows):
             return base
         late = (self.chains.arena_weight[entries], (rows, self.chains.arena_col[entries]))
         return base + coo_array(late, shape=(self.n_rows, n_cols)).tocsr()
 
-    def rebased(self) -> SparseRows:
-        """The same content, all of it in the base."""
-        width = max(_width(self.chains.col), _width(self.chains.arena_col[: self.n_delta]))
-        return _from_canonical(self.to_csr(width))
+    @property
+    def worn(self) -> bool:
+        """Whether so much is outside the base that `renewed` pays; log(N) times on the way to N entries."""
+        return self.n_delta > SMALL_DELTA + self.n_base // 4
+
+    def renewed(self) -> SparseRows:
+        """The same content, all of it in the base: O(entries), meant for a thread of its own."""
+        ptr, col, weight = consolidated(self.chains, self.n_delta)
+        return _based(ptr, col, weight, self.totals)
+
+    def onto(self, base: SparseRows, of: SparseRows) -> SparseRows:
+        """This version on another base: `base` is `of` renewed, and self came from `of` by `extend`.
+
+        Costs a look at every row and what came since `of`.
+        """
+        rows, places = followed(self.chains, of.n_delta, self.n_delta)
+        late = self.chains.arena_col[places], self.chains.arena_weight[places]
+        return base.extend(rows, *late, self.n_rows)
 
 
 def _width(cols: NDArray[np.integer]) -> int:
     return int(cols.max(initial=0)) + 1
+
+
+def _based(ptr: Int64s, col: Int32s, weight: Int64s, totals: Int64s) -> SparseRows:
+    """A base without a delta."""
+    arena, head = _Arena(0), np.full(len(ptr) - 1, -1, np.int32)
+    return SparseRows(Chains(ptr, col, weight, head, arena.col, arena.weight, arena.next), totals, arena)
 
 
 def _from_canonical(matrix: csr_array) -> SparseRows:

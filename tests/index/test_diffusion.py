@@ -108,7 +108,7 @@ def test_deltas_and_a_fresh_base_give_the_same_bits(
 ) -> None:
     chained = symmetric(kept + gone).extend(*entries(late), N).extend(*entries(gone, sign=-1), N)
     fresh = symmetric(kept + late)
-    for graph in (chained, chained.rebased()):
+    for graph in (chained, chained.renewed()):
         ours, theirs = (local_push(g, *start(weights), rank=RANK, epsilon=1e-8) for g in (graph, fresh))
         assert dense(ours).tobytes() == dense(theirs).tobytes()
         assert (ours.steps, ours.edges) == (theirs.steps, theirs.edges)

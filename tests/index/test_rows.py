@@ -59,13 +59,18 @@ def test_every_version_of_any_history_equals_counters(first: Entries, later: lis
     n_rows = 5
     table = SparseRows.from_entries(*columns(first), n_rows)
     versions = [(table, first, n_rows)]
-    for delta, growth, rebase in later:
+    begun = None
+    for delta, growth, renew in later:
         n_rows += growth
         table = table.extend(*columns(delta), n_rows)
-        if rebase:
-            table = table.rebased()
-            assert table.n_delta == 0
         versions.append((table, versions[-1][1] + delta, n_rows))
+        if renew and begun is None:
+            begun = table
+        elif begun is not None and renew:
+            since = table.n_delta - begun.n_delta
+            table, begun = table.onto(begun.renewed(), begun), None
+            assert table.n_delta == since
+            versions.append((table, *versions[-1][1:]))
     for version, delta, size in versions:
         check(version, delta, size)
 
@@ -77,7 +82,9 @@ def test_two_successors_of_one_version_do_not_see_each_other(first: Entries, lef
     a, b = table.extend(*columns(left), 5), table.extend(*columns(right), 5)
     check(a, first + left, 5)
     check(b, first + right, 5)
-    check(b.rebased(), first + right, 5)
+    check(b.renewed(), first + right, 5)
+    assert b.renewed().n_delta == 0
+    check(b.onto(table.renewed(), table), first + right, 5)
 
 
 def test_a_delta_that_outgrows_the_arena_leaves_older_versions_alone() -> None:

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index import maintenance
-from index.graph import rows as rows_module
 from index.graph.rows import SparseRows
 from index.keys import entity_key
 from index.reader import Reader
@@ -72,16 +71,12 @@ def rows_by_key(rows: SparseRows, names: Mapping[int, Key], cols: Mapping[int, K
     return found
 
 
-@pytest.mark.parametrize("small_delta", [rows_module.SMALL_DELTA, 0], ids=["views-grow", "views-are-rebased"])
 @given(history=st.lists(steps, max_size=7))
-@settings(max_examples=12)
+@settings(max_examples=16)
 def test_advancing_equals_loading_and_old_snapshots_stay(
     tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    small_delta: int,
     history: list[tuple[dict[str, Facts | None], str]],
 ) -> None:
-    monkeypatch.setattr(rows_module, "SMALL_DELTA", small_delta)
     written = Written.create(tmp_path_factory.mktemp("history"))
     reader = Reader(written.folder)
     held: list[tuple[Snapshot, dict[str, Any]]] = []

@@ -20,7 +20,11 @@ D = 5
 # A coarse grid makes ties, opposite vectors and zero vectors likely.
 coordinates = st.lists(st.integers(-2, 2), min_size=D, max_size=D)
 batches = st.lists(
-    st.tuples(st.dictionaries(st.integers(0, 30), coordinates, max_size=8), st.sets(st.integers(0, 30), max_size=6)),
+    st.tuples(
+        st.dictionaries(st.integers(0, 30), coordinates, max_size=8),
+        st.sets(st.integers(0, 30), max_size=6),
+        st.booleans(),
+    ),
     min_size=1,
     max_size=6,
 )
@@ -58,17 +62,23 @@ def check(table: VectorTable, held: Vectors, q: NDArray[np.float64], k: int, pos
 @settings(deadline=None)
 @given(batches, coordinates, st.integers(0, 12), st.booleans())
 def test_every_version_of_any_history_equals_a_naive_scan(
-    history: list[tuple[dict[int, list[int]], set[int]]], direction: list[int], k: int, positive: bool
+    history: list[tuple[dict[int, list[int]], set[int], bool]], direction: list[int], k: int, positive: bool
 ) -> None:
     q = unit(direction).astype(np.float64)
     table, held = VectorTable.empty(D), Vectors()
     versions = []
-    for born, doomed in history:
+    begun = None
+    for born, doomed, renew in history:
         dead = [table.row_of(item) for item in doomed if item in held]
         fresh = {item: unit(numbers) for item, numbers in born.items()}
         table = table.extend(list(fresh), stacked(list(fresh.values())), dead)
         held = {item: vector for item, vector in held.items() if item not in doomed} | fresh
         versions.append((table, held))
+        if renew and begun is None:
+            begun = table
+        elif begun is not None and renew:
+            table, begun = table.onto(begun.renewed(), begun), None
+            versions.append((table, held))
     for version, content in versions:
         check(version, content, q, k, positive)
 
