@@ -23,7 +23,7 @@ from .manifest import Manifest
 from .numbers import Grown, Numbers
 from .records import TABLES, TableName
 from .spoken import Spoken, follow, nothing_said
-from .tables import open_dataset, read_columns, read_rows
+from .tables import open_dataset, read_among, read_columns, read_rows
 from .types import Document, Entity, Fact, Key, Passage
 from .vectors import VectorTable
 
@@ -232,14 +232,9 @@ def _come(old: Snapshot, new: Snapshot, table: TableName, keys: set[Key], column
     if new.manifest.number < old.manifest.number:
         # What comes back on the way to an older snapshot was deleted since, from fragments of any age.
         return read_columns(dataset, sorted(keys), columns)
+    # New rows are in new fragments.
     fresh = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id not in old.fragments[table]]
-    # New rows are in new fragments. After a compaction old rows are there too, so only what was asked for is kept.
-    found = (
-        dataset.scanner(columns=columns, fragments=fresh).to_table()
-        if fresh
-        else dataset.schema.empty_table().select(columns)
-    )
-    return found.filter(pa.array([key in keys for key in found["key"].to_pylist()], pa.bool_()))
+    return read_among(dataset, fresh, sorted(keys), columns)
 
 
 def _moved(table: VectorTable, numbers: Numbers, rows: Incidence, come: Any) -> VectorTable:

@@ -10,6 +10,7 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .errors import StoreError
 from .manifest import Fingerprint
@@ -20,6 +21,9 @@ KEYS_PER_FILTER = 1_000
 """Longer lists of keys are read or deleted by several filters; planning a filter costs time in proportion to its
 length.
 """
+
+_FEW_TIMES = 4
+"""Reading so many rows for each that is wanted is cheaper than looking for them first."""
 
 _LAST_VERSION = 2**64 - 1
 """Lance names the manifest of version v by 2**64 - 1 - v, so that the newest sorts first."""
@@ -158,3 +162,20 @@ def _read(dataset: Any, keys: Sequence[Key], columns: Sequence[str] | None) -> I
             yield dataset.to_table(columns=columns, filter=key_filter(keys[start : start + KEYS_PER_FILTER]))
         except (OSError, RuntimeError, ValueError) as error:
             raise StoreError(f"{dataset.uri} cannot be read at version {dataset.version}: {error}") from error
+
+
+def read_among(dataset: Any, fragments: Sequence[Any], keys: Sequence[Key], columns: Sequence[str]) -> pa.Table:
+    """These columns, `key` among them, of the rows with these keys that are in the given fragments, in no order.
+
+    A compacted fragment may hold thousands of rows for one that is asked for: then only the keys of all are read.
+    """
+    if not fragments:
+        return dataset.schema.empty_table().select(columns)
+    wanted = pa.array(keys, pa.binary(16))
+    if sum(fragment.count_rows() for fragment in fragments) <= _FEW_TIMES * len(keys):
+        rows = dataset.scanner(columns=columns, fragments=fragments).to_table()
+        return rows.filter(pc.is_in(rows["key"], value_set=wanted))
+    known = dataset.scanner(columns=["key"], fragments=fragments, with_row_address=True).to_table()
+    places = known.filter(pc.is_in(known["key"], value_set=wanted))["_rowaddr"]
+    # Lance has no public way to read rows by address; a filter over the keys takes five times as long to plan.
+    return dataset._take_rows(places.to_pylist(), columns=columns)

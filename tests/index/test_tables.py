@@ -137,3 +137,19 @@ def test_keys_are_written_as_the_store_reads_them(tmp_path: Path) -> None:
     table = pa.table({"key": pa.array([wanted, other], pa.binary(16))})
     dataset = lance.write_dataset(table, str(tmp_path / "t.lance"))
     assert dataset.to_table(filter=key_filter([wanted]))["key"].to_pylist() == [wanted]
+
+
+@pytest.mark.parametrize("wanted", [1, 3, 40], ids=["looked-for", "some-of-them-gone", "read-whole"])
+def test_rows_are_found_among_given_fragments_only(tables: Tables, wanted: int) -> None:
+    old, new = rows(tables, *(f"o{n}" for n in range(50))), rows(tables, *(f"n{n}" for n in range(50)))
+    tables.add("documents", old)
+    known = {fragment.fragment_id for fragment in tables.dataset("documents").get_fragments()}
+    tables.add("documents", new)
+    tables.delete("documents", keys_of(new)[::7])
+    dataset = tables.dataset("documents")
+    fresh = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id not in known]
+    asked = [*keys_of(new)[:wanted], *keys_of(old)[:2]]
+    found = tables_module.read_among(dataset, fresh, asked, ["id", "key"])
+    assert set(found["id"].to_pylist()) == {f"n{n}" for n in range(wanted) if n % 7}
+    assert set(found.column_names) == {"id", "key"}
+    assert tables_module.read_among(dataset, [], asked, ["id", "key"]).num_rows == 0

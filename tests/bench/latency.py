@@ -1,0 +1,170 @@
+"""How long do questions take over a large index, while it is quiet and while documents stream into it?
+
+`python -m tests.bench.latency [--passages N] [--seconds S] [--out FILE]` prints JSON. A process of its own writes; this
+one follows and asks every mode in turn, from the text of a question to the rows of its answer (hashing embeds it in a
+fraction of a millisecond). Times are of this machine at this moment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import cycle
+from multiprocessing.connection import Connection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from index.home import Home
+from index.reader import Reader
+from query.readers import PAUSE_SECONDS
+from query.retrieve import MODES, retrieve
+from streams.local import Runner
+from streams.log import Log
+
+from .corpus import documents
+from .ingest import PASSAGES_PER_DOCUMENT, PIPELINE, spread
+
+QUESTIONS = 60
+"""Of each mode while the index is quiet."""
+PER_SECOND = 50
+
+
+def resident(process: int) -> float:
+    """GB of memory that a process holds."""
+    return round(int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e9, 2)
+
+
+def write(folder: Path, passages: int, seconds: float, told: Connection) -> None:
+    """Make an index of so many passages; when told to, add documents at a steady rate."""
+    with Log(folder / "log.db") as log, Runner(Home(folder), log, PIPELINE) as runner:
+        count = passages // PASSAGES_PER_DOCUMENT
+        log.append(list(documents(count, PASSAGES_PER_DOCUMENT)))
+        runner.drain()
+        [writer] = runner.writers()
+        told.send({"counts": writer.manifest.counts.model_dump(), "resident_gb": resident(os.getpid())})
+        told.recv()
+        runner.start()
+        started = time.perf_counter()
+        for place, event in enumerate(documents(round(PER_SECOND * seconds), 1, start=count)):
+            time.sleep(max(0.0, started + place / PER_SECOND - time.perf_counter()))
+            log.append([event])
+        rate = round(PER_SECOND * seconds / (time.perf_counter() - started), 1)
+        last = log.last_position()
+        while writer.manifest.positions["log"] < last and runner.error is None:
+            time.sleep(0.01)
+        told.send({"documents_per_second": rate, "resident_gb": resident(os.getpid())})
+
+
+@contextmanager
+def following(reader: Reader, swaps: list[float]) -> Iterator[None]:
+    """Keep a reader fresh as the service does, and note how long each swap takes."""
+    done = threading.Event()
+
+    def follow() -> None:
+        while not done.wait(PAUSE_SECONDS):
+            before, started = reader.snapshot, time.perf_counter()
+            if reader.refresh() is not before:
+                swaps.append(time.perf_counter() - started)
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def questions() -> Iterator[str]:
+    """Names of the documents and what they may have done, without end."""
+    return cycle([f"What did {event.title.rpartition(' ')[0]} repair that others left?" for event in documents(500, 1)])
+
+
+def asked(reader: Reader, mode: str, question: str, taken: dict[str, list[float]], errors: list[str]) -> None:
+    started = time.perf_counter()
+    try:
+        retrieve(reader.snapshot, PIPELINE.embedder, question, mode=mode, k=10)
+    except Exception as error:
+        # Every kind counts: the promise is that none comes.
+        errors.append(f"{mode}: {type(error).__name__}: {error}")
+    taken[mode].append(time.perf_counter() - started)
+
+
+def shown(taken: dict[str, list[float]]) -> dict[str, Any]:
+    return {mode: {"asked": len(seconds), **spread(seconds)} for mode, seconds in taken.items()}
+
+
+def measure(folder: Path, passages: int, seconds: float) -> dict[str, Any]:
+    here, there = multiprocessing.get_context("spawn").Pipe()
+    child = multiprocessing.get_context("spawn").Process(target=write, args=(folder, passages, seconds, there))
+    child.start()
+    # Ours goes, so that its end shows here if the writer fails.
+    there.close()
+    built = here.recv()
+    started = time.perf_counter()
+    reader = Reader(Home(folder).incarnation("bench"))
+    report: dict[str, Any] = {
+        "index": built["counts"],
+        "load_seconds": round(time.perf_counter() - started, 1),
+        "reader_resident_gb": resident(os.getpid()),
+        "writer_resident_gb": built["resident_gb"],
+    }
+    texts, errors, swaps = questions(), list[str](), list[float]()
+    for mode in MODES:
+        asked(reader, mode, next(texts), defaultdict(list), errors)
+    idle: dict[str, list[float]] = defaultdict(list)
+    for _ in range(QUESTIONS):
+        for mode in MODES:
+            asked(reader, mode, next(texts), idle, errors)
+    busy: dict[str, list[float]] = defaultdict(list)
+    with following(reader, swaps):
+        here.send("stream")
+        for mode in cycle(MODES):
+            asked(reader, mode, next(texts), busy, errors)
+            if here.poll():
+                break
+            # A steady asker: ten questions a second, however fast the answers come.
+            time.sleep(max(0.0, 0.1 - busy[mode][-1]))
+        streamed = here.recv()
+    child.join()
+    return report | {
+        "quiet_ms": shown(idle),
+        "streaming_ms": shown(busy),
+        "streamed_documents_per_second": streamed["documents_per_second"],
+        "swaps": len(swaps),
+        "swap_ms": spread(swaps),
+        "reader_resident_gb_after": resident(os.getpid()),
+        "writer_resident_gb_after": streamed["resident_gb"],
+        "errors": len(errors),
+        "first_errors": errors[:3],
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--passages", type=int, default=100_000)
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long documents stream in")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args(arguments)
+    with TemporaryDirectory() as folder:
+        report = {
+            "load_average": os.getloadavg()[0],
+            "passages": options.passages,
+            **measure(Path(folder), options.passages, options.seconds),
+        }
+    text = json.dumps(report, indent=2)
+    print(text)
+    if options.out:
+        options.out.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
