@@ -26,7 +26,7 @@ class Reader:
         self._weights = weights
         self._lock = Lock()
         self._listed = -1
-        self._renewal = Renewal()
+        self._renewal = Renewal(self._load)
         self._snapshot: Snapshot = self._load(self.manifests.newest())
 
     @property
@@ -37,12 +37,14 @@ class Reader:
     def refresh(self) -> Snapshot:
         """Swap to the newest manifest, if there is one, and return the snapshot held then."""
         with self._lock:
-            if (newest := self._newest()) > self._snapshot.manifest.number:
-                self._snapshot = self._follow(newest)
-            # What was made anew is adopted between two steps, or in a quiet moment: it is the same snapshot.
-            self._snapshot = self._renewal.adopt(self._snapshot)
-            self._renewal.begin(self._snapshot)
-            return self._snapshot
+            newest = self._newest()
+            # What was made anew is adopted between two steps, or in a quiet moment, and may have to catch up.
+            held = self._renewal.adopt(self._snapshot)
+            if newest > held.manifest.number:
+                held = self._follow(held, newest)
+            self._snapshot = held
+            self._renewal.begin(held)
+            return held
 
     def wait_for(self, source: str, position: int, timeout: float) -> Snapshot:
         """The first snapshot that reflects the event at `position`; raises NotYet after `timeout` seconds."""
@@ -96,9 +98,8 @@ class Reader:
             number += 1
         return number
 
-    def _follow(self, newest: int) -> Snapshot:
+    def _follow(self, held: Snapshot, newest: int) -> Snapshot:
         """Add the deltas of every manifest up to `newest`; where one is gone already, load afresh."""
-        held = self._snapshot
         deltas: list[Segment] = []
         try:
             manifest = held.manifest

@@ -1,46 +1,57 @@
-"""What a reader makes anew behind the questions: bases and stores that are full, adopted with what came meanwhile."""
+"""What a reader makes anew behind the questions: full bases and stores, or all of it where most numbers are dead."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 from .graph.rows import SparseRows
+from .manifest import Manifest
 from .snapshot import Snapshot
 from .vectors import VectorTable
 
 View = SparseRows | VectorTable
+Made = Mapping[str, View] | Snapshot
+"""Renewed views by field, or the whole, with numbers for what lives alone."""
+
+FEW_DEAD = 100_000
+"""Dead numbers that may always stay."""
 
 _TURN = threading.Lock()
 """All readers of a process renew one after the other: it takes memory and a processor."""
 
 
 class Renewal:
-    """Renews the worn views of one reader's snapshots in a thread of its own. One thread at a time calls it.
+    """Renews one reader's snapshots in a thread of its own. One thread at a time calls it.
 
     A view that is renewed within a swap would hold it up for as long as it takes to copy the view: a second for tens of
     millions of entries. Here it is made from a snapshot, which never changes, while later ones are swapped in.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, load: Callable[[Manifest], Snapshot]) -> None:
+        """`load` opens a manifest with numbers of its own."""
+        self._load = load
         self._of: Snapshot | None = None
-        self._made: Future[Mapping[str, View]] = Future()
+        self._made: Future[Made] = Future()
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Start renewing what is worn, unless that is under way."""
+        """Start renewing what is worn, unless something is under way."""
+        if self._of is not None:
+            return
         worn = {name: view for name, view in views(snapshot).items() if view.worn}
-        if self._of is None and worn:
-            self._of, self._made = snapshot, Future()
-            threading.Thread(target=_renew, args=(worn, self._made), name="gistream-renewal", daemon=True).start()
+        if is_crowded(snapshot):
+            self._start(snapshot, partial(self._load, snapshot.manifest))
+        elif worn:
+            self._start(snapshot, lambda: {name: view.renewed() for name, view in worn.items()})
 
     def adopt(self, snapshot: Snapshot) -> Snapshot:
-        """The same snapshot upon what is renewed by now.
+        """The same snapshot upon what is renewed by now; or an older one, with fewer numbers, to go on from.
 
-        It follows from the one that was begun with, or from another beginning: then what was made is of no use. Raises
-        what stopped the renewal.
+        What was made of another beginning is of no use. Raises what stopped the renewal.
         """
         of = self._of
         if of is None or not self._made.done():
@@ -49,9 +60,22 @@ class Renewal:
         made = self._made.result()
         if snapshot.kinds is not of.kinds:
             return snapshot
+        if isinstance(made, Snapshot):
+            return made
         now, then = views(snapshot), views(of)
         changes: dict[str, Any] = {name: _onto(now[name], base, then[name]) for name, base in made.items()}
         return replace(snapshot, **changes)
+
+    def _start(self, of: Snapshot, work: Callable[[], Made]) -> None:
+        self._of, self._made = of, Future()
+        threading.Thread(target=_work, args=(work, self._made), name="gistream-renewal", daemon=True).start()
+
+
+def is_crowded(snapshot: Snapshot) -> bool:
+    """Whether more numbers belong to things that are gone than to living ones: each takes some 40 bytes a swap."""
+    kinds, counts = snapshot.kinds, snapshot.manifest.counts
+    given = len(kinds.passages) + len(kinds.entities) + len(kinds.facts)
+    return given > 2 * (counts.passages + counts.entities + counts.facts) + FEW_DEAD
 
 
 def views(snapshot: Snapshot) -> dict[str, View]:
@@ -60,10 +84,10 @@ def views(snapshot: Snapshot) -> dict[str, View]:
     return {name: view for name, view in named if isinstance(view, SparseRows | VectorTable)}
 
 
-def _renew(worn: Mapping[str, View], made: Future[Mapping[str, View]]) -> None:
+def _work(work: Callable[[], Made], made: Future[Made]) -> None:
     try:
         with _TURN:
-            made.set_result({name: view.renewed() for name, view in worn.items()})
+            made.set_result(work())
     except BaseException as error:
         made.set_exception(error)
 

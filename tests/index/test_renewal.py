@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from index import renewal as renewal_module
 from index import vectors as vectors_module
 from index.graph import rows as rows_module
 from index.graph.rows import SparseRows
@@ -76,6 +77,26 @@ def test_a_reader_renews_while_it_swaps(tmp_path: Path, monkeypatch: pytest.Monk
     snapshot = reader.refresh()
     assert snapshot.graph.n_base > waiting.n_base
     assert content(snapshot) == content(Reader(tmp_path).snapshot)
+    written.writer.close()
+
+
+def test_numbers_of_what_is_gone_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renewal_module, "FEW_DEAD", 0)
+    written = Written.create(tmp_path)
+    written.commit({"a": [("Osprey", "met", "Bo")]})
+    reader = Reader(tmp_path)
+    first, given = reader.snapshot, []
+    for number in range(40):
+        written.commit({"a": [(f"Osprey {number}", "met", "Bo")]})
+        if number == 20:
+            written.commit({"b": [("Ada", "met", "Bo")]})
+        finished(reader._renewal)
+        snapshot = reader.refresh()
+        assert snapshot.manifest == written.writer.manifest
+        given.append(len(snapshot.kinds.entities))
+    assert max(given) <= 8, "of at most 4 that live"
+    assert content(snapshot) == content(Reader(tmp_path).snapshot)
+    assert len(first.passage_rows(first.live_passages.tolist())) == 1, "an old snapshot keeps its numbers"
     written.writer.close()
 
 
