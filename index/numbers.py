@@ -1,4 +1,4 @@
-"""Dense numbers for keys: private to one reader, handed out in order of sight, never reused and never compared."""
+"""Dense numbers for keys: private to one reader, handed out as they come, never reused and never compared."""
 
 from __future__ import annotations
 
@@ -31,17 +31,26 @@ class Numbers:
 
     def assign(self, high: Words, low: Words) -> NDArray[np.int64]:
         """Numbers (m,) of keys given as halves (m,); unseen keys get the next ones."""
-        given = self._number
-        result = np.empty(len(high), np.int64)
-        for position, key in enumerate(whole(high, low)):
-            number = given.get(key)
-            if number is None:
-                number = len(self.keys)
-                # The key first: whoever finds a number must find its key.
-                self.keys.append(key)
-                given[key] = number
-            result[position] = number
+        # A key comes once for each of its entries. Those that lie together when sorted by half of it are looked up
+        # once; where two keys share that half, one is looked up more often, and nothing else.
+        order = np.argsort(high)
+        high, low = high[order], low[order]
+        new = np.ones(len(order), np.bool_)
+        new[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+        first = np.flatnonzero(new)
+        numbers = np.fromiter(map(self._assign, whole(high[first], low[first])), np.int64, len(first))
+        result = np.empty(len(order), np.int64)
+        result[order] = np.repeat(numbers, np.diff(first, append=len(order)))
         return result
+
+    def _assign(self, key: Key) -> int:
+        number = self._number.get(key)
+        if number is None:
+            number = len(self.keys)
+            # The key first: whoever finds a number must find its key.
+            self.keys.append(key)
+            self._number[key] = number
+        return number
 
     def of(self, keys: Sequence[Key]) -> NDArray[np.int64]:
         """Numbers (m,) of keys that all have one."""

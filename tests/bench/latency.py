@@ -32,14 +32,20 @@ from streams.log import Log
 from .corpus import documents
 from .ingest import PASSAGES_PER_DOCUMENT, PIPELINE, spread
 
+Taken = dict[str, list[tuple[float, float]]]
+"""Seconds and CPU seconds of every question, by mode."""
+
 QUESTIONS = 60
 """Of each mode while the index is quiet."""
 PER_SECOND = 50
 
 
-def resident(process: int) -> float:
-    """GB of memory that a process holds."""
-    return round(int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e9, 2)
+def resident() -> dict[str, float]:
+    """GB of memory that this process holds, and how much of that are files that it has mapped."""
+    lines = (line.split() for line in Path("/proc/self/status").read_text().splitlines())
+    kilobytes = {line[0]: int(line[1]) for line in lines if line[0] in ("VmRSS:", "RssFile:", "VmHWM:")}
+    names = {"VmRSS:": "resident_gb", "RssFile:": "of_it_files_gb", "VmHWM:": "peak_gb"}
+    return {names[line]: round(amount / 1e6, 2) for line, amount in kilobytes.items()}
 
 
 def write(folder: Path, passages: int, seconds: float, told: Connection) -> None:
@@ -49,7 +55,7 @@ def write(folder: Path, passages: int, seconds: float, told: Connection) -> None
         log.append(list(documents(count, PASSAGES_PER_DOCUMENT)))
         runner.drain()
         [writer] = runner.writers()
-        told.send({"counts": writer.manifest.counts.model_dump(), "resident_gb": resident(os.getpid())})
+        told.send({"counts": writer.manifest.counts.model_dump(), "memory": resident()})
         told.recv()
         runner.start()
         started = time.perf_counter()
@@ -60,7 +66,7 @@ def write(folder: Path, passages: int, seconds: float, told: Connection) -> None
         last = log.last_position()
         while writer.manifest.positions["log"] < last and runner.error is None:
             time.sleep(0.01)
-        told.send({"documents_per_second": rate, "resident_gb": resident(os.getpid())})
+        told.send({"documents_per_second": rate, "memory": resident()})
 
 
 @contextmanager
@@ -88,18 +94,28 @@ def questions() -> Iterator[str]:
     return cycle([f"What did {event.title.rpartition(' ')[0]} repair that others left?" for event in documents(500, 1)])
 
 
-def asked(reader: Reader, mode: str, question: str, taken: dict[str, list[float]], errors: list[str]) -> None:
-    started = time.perf_counter()
+def asked(reader: Reader, mode: str, question: str, taken: Taken, errors: list[str]) -> float:
+    """Ask one question; returns the seconds it took."""
+    started, cpu = time.perf_counter(), time.thread_time()
     try:
         retrieve(reader.snapshot, PIPELINE.embedder, question, mode=mode, k=10)
     except Exception as error:
         # Every kind counts: the promise is that none comes.
         errors.append(f"{mode}: {type(error).__name__}: {error}")
-    taken[mode].append(time.perf_counter() - started)
+    taken[mode].append((time.perf_counter() - started, time.thread_time() - cpu))
+    return taken[mode][-1][0]
 
 
-def shown(taken: dict[str, list[float]]) -> dict[str, Any]:
-    return {mode: {"asked": len(seconds), **spread(seconds)} for mode, seconds in taken.items()}
+def shown(taken: Taken) -> dict[str, Any]:
+    """Of each mode the times, and the CPU time of the thread that asked: what is left when nobody else is there."""
+    return {
+        mode: {
+            "asked": len(pairs),
+            "ms": spread([pair[0] for pair in pairs]),
+            "cpu_ms": spread([pair[1] for pair in pairs]),
+        }
+        for mode, pairs in taken.items()
+    }
 
 
 def measure(folder: Path, passages: int, seconds: float) -> dict[str, Any]:
@@ -114,25 +130,25 @@ def measure(folder: Path, passages: int, seconds: float) -> dict[str, Any]:
     report: dict[str, Any] = {
         "index": built["counts"],
         "load_seconds": round(time.perf_counter() - started, 1),
-        "reader_resident_gb": resident(os.getpid()),
-        "writer_resident_gb": built["resident_gb"],
+        "reader_memory": resident(),
+        "writer_memory": built["memory"],
     }
     texts, errors, swaps = questions(), list[str](), list[float]()
     for mode in MODES:
         asked(reader, mode, next(texts), defaultdict(list), errors)
-    idle: dict[str, list[float]] = defaultdict(list)
+    idle: Taken = defaultdict(list)
     for _ in range(QUESTIONS):
         for mode in MODES:
             asked(reader, mode, next(texts), idle, errors)
-    busy: dict[str, list[float]] = defaultdict(list)
+    busy: Taken = defaultdict(list)
     with following(reader, swaps):
         here.send("stream")
         for mode in cycle(MODES):
-            asked(reader, mode, next(texts), busy, errors)
+            elapsed = asked(reader, mode, next(texts), busy, errors)
             if here.poll():
                 break
             # A steady asker: ten questions a second, however fast the answers come.
-            time.sleep(max(0.0, 0.1 - busy[mode][-1]))
+            time.sleep(max(0.0, 0.1 - elapsed))
         streamed = here.recv()
     child.join()
     return report | {
@@ -141,8 +157,8 @@ def measure(folder: Path, passages: int, seconds: float) -> dict[str, Any]:
         "streamed_documents_per_second": streamed["documents_per_second"],
         "swaps": len(swaps),
         "swap_ms": spread(swaps),
-        "reader_resident_gb_after": resident(os.getpid()),
-        "writer_resident_gb_after": streamed["resident_gb"],
+        "reader_memory_after": resident(),
+        "writer_memory_after": streamed["memory"],
         "errors": len(errors),
         "first_errors": errors[:3],
     }

@@ -14,15 +14,22 @@ some_keys = st.lists(st.integers(0, 9).map(lambda number: key("row", str(number)
 
 
 @given(st.lists(some_keys, max_size=5))
-def test_keys_are_numbered_in_order_of_sight(batches: list[list[bytes]]) -> None:
+def test_every_key_has_one_dense_number_for_ever(batches: list[list[bytes]]) -> None:
     numbers = Numbers()
-    seen: list[bytes] = []
+    known: dict[bytes, int] = {}
     for batch in batches:
-        seen += [k for k in dict.fromkeys(batch) if k not in seen]
-        assert numbers.assign(*halves(batch)).tolist() == [seen.index(k) for k in batch]
-        assert numbers.keys == seen and len(numbers) == len(seen)
-    assert numbers.of(seen).tolist() == list(range(len(seen)))
-    assert [numbers.find(k) for k in seen] == list(range(len(seen)))
+        for given_key, number in zip(batch, numbers.assign(*halves(batch)).tolist(), strict=True):
+            assert known.setdefault(given_key, number) == number
+        assert sorted(known.values()) == list(range(len(known))) and len(numbers) == len(known)
+        assert [known[k] for k in numbers.keys] == list(range(len(known)))
+    assert numbers.of(list(known)).tolist() == list(known.values())
+    assert [numbers.find(k) for k in known] == list(known.values())
+
+
+def test_keys_that_share_a_half_are_told_apart() -> None:
+    high, low = np.zeros(6, np.uint64), np.array([1, 2, 1, 2, 3, 1], np.uint64)
+    numbers = Numbers().assign(high, low).tolist()
+    assert numbers[0] == numbers[2] == numbers[5] and numbers[1] == numbers[3] and len(set(numbers)) == 3
 
 
 def test_a_key_without_a_number() -> None:
