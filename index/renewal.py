@@ -63,7 +63,10 @@ class Renewal:
         if isinstance(made, Snapshot):
             return made
         now, then = views(snapshot), views(of)
-        changes: dict[str, Any] = {name: _onto(now[name], base, then[name]) for name, base in made.items()}
+        # A view that another kind took the place of meanwhile needs nothing.
+        changes: dict[str, Any] = {
+            name: _onto(now[name], base, then[name]) for name, base in made.items() if name in now
+        }
         return replace(snapshot, **changes)
 
     def _start(self, of: Snapshot, work: Callable[[], Made]) -> None:

@@ -76,7 +76,10 @@ def test_a_model_that_does_not_answer_is_asked_again_and_nothing_is_lost(running
     assert running.ids() == set("abc")
 
 
-def test_while_one_namespace_waits_for_its_model_the_others_go_on(running: Running) -> None:
+def test_while_one_namespace_waits_for_its_model_the_others_go_on(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trouble, "PAUSES", (3600.0,))
     running.extractor.unavailable = 1
     running.send("a")
     running.send("b", namespace="bob")
