@@ -10,6 +10,7 @@ from .errors import NotFound, NotYet, StoreError
 from .graph.segment import Segment, read_segment, total
 from .history import between, standing
 from .manifest import Manifest, Manifests
+from .memory import give_back
 from .renewal import Renewal
 from .snapshot import PLAIN_WEIGHTS, EdgeWeights, Snapshot, advance, empty, step
 
@@ -117,4 +118,7 @@ class Reader:
     def _load(self, manifest: Manifest) -> Snapshot:
         manifest.require_format(self.folder)
         segments = (read_segment(self.folder / "segments", file) for file in manifest.segments)
-        return advance(empty(self.folder, manifest, self._weights), manifest, total(segments))
+        try:
+            return advance(empty(self.folder, manifest, self._weights), manifest, total(segments))
+        finally:
+            give_back()

@@ -174,7 +174,9 @@ def read_among(dataset: Any, fragments: Sequence[Any], keys: Sequence[Key], colu
     wanted = pa.array(keys, pa.binary(16))
     if sum(fragment.count_rows() for fragment in fragments) <= _FEW_TIMES * len(keys):
         rows = dataset.scanner(columns=columns, fragments=fragments).to_table()
-        return rows.filter(pc.is_in(rows["key"], value_set=wanted))
+        found = pc.is_in(rows["key"], value_set=wanted)
+        # A filter copies, and when a reader is opened everything is wanted.
+        return rows if pc.all(found).as_py() else rows.filter(found)
     known = dataset.scanner(columns=["key"], fragments=fragments, with_row_address=True).to_table()
     places = known.filter(pc.is_in(known["key"], value_set=wanted))["_rowaddr"]
     # Lance has no public way to read rows by address; a filter over the keys takes five times as long to plan.
