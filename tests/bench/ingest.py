@@ -147,12 +147,13 @@ def births(sizes: Sequence[int]) -> list[dict[str, Any]]:
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         living = [Entity(entity_key(f"e {size} {n}"), f"e {size} {n}", "") for n in range(count)]
         aliases.bear(living, vectors)
-        times = []
+        times, busy = [], []
         for start in range(0, 200, 10):
-            started = time.perf_counter()
+            started, cpu = time.perf_counter(), time.thread_time()
             aliases.edges([entity.key for entity in living[start : start + 10]])
             times.append(time.perf_counter() - started)
-        found.append({"entities": size, "ten_births_ms": spread(times)})
+            busy.append(time.thread_time() - cpu)
+        found.append({"entities": size, "ten_births_ms": spread(times), "ten_births_cpu_ms": spread(busy)})
     return found
 
 
