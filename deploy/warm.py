@@ -11,6 +11,7 @@ from typing import Final, Self
 from index.home import Home
 from index.models.hashing import HashingEmbedder
 from index.reader import Reader
+from index.renewal import upon, views
 from index.types import DocumentEvent
 from query.retrieve import MODES, retrieve
 from streams.chunk import CONTENT
@@ -69,6 +70,9 @@ def warm_up() -> None:
             _add(log, runner, "3", "Anna Berg waited at Dock Nine for Bert Cole.")
         # A step over several commits takes other kernels than opening a snapshot.
         snapshot = reader.refresh()
+        for view in views(snapshot).values():
+            # What a reader does in a thread of its own would be compiled there, and hold up the others.
+            upon(view, view.renewed(), view)
         for mode in MODES:
             retrieve(snapshot, pipeline.embedder, _QUESTION, mode=mode, k=1)
 

@@ -65,7 +65,7 @@ class Renewal:
         now, then = views(snapshot), views(of)
         # A view that another kind took the place of meanwhile needs nothing.
         changes: dict[str, Any] = {
-            name: _onto(now[name], base, then[name]) for name, base in made.items() if name in now
+            name: upon(now[name], base, then[name]) for name, base in made.items() if name in now
         }
         return replace(snapshot, **changes)
 
@@ -95,7 +95,8 @@ def _work(work: Callable[[], Made], made: Future[Made]) -> None:
         made.set_exception(error)
 
 
-def _onto(view: View, base: View, of: View) -> View:
+def upon(view: View, base: View, of: View) -> View:
+    """A view on `base`, which is `of` renewed; the view came from `of`."""
     if isinstance(view, SparseRows) and isinstance(base, SparseRows) and isinstance(of, SparseRows):
         return view.onto(base, of)
     assert isinstance(view, VectorTable) and isinstance(base, VectorTable) and isinstance(of, VectorTable)
