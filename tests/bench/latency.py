@@ -22,6 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from deploy.warm import warm_up
 from index.home import Home
 from index.reader import Reader
 from query.readers import PAUSE_SECONDS
@@ -119,6 +120,7 @@ def shown(taken: Taken) -> dict[str, Any]:
 
 
 def measure(folder: Path, passages: int, seconds: float) -> dict[str, Any]:
+    warm_up()
     here, there = multiprocessing.get_context("spawn").Pipe()
     child = multiprocessing.get_context("spawn").Process(target=write, args=(folder, passages, seconds, there))
     child.start()

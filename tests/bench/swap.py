@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from deploy.warm import warm_up
 from index.graph.incidence import Incidence, Words
 from index.graph.segment import Relation, Segment, write_segment
 from index.home import Home
@@ -133,6 +134,7 @@ def memory() -> float:
 
 
 def measure(folder: Path, nodes: int, entries: int) -> dict[str, Any]:
+    warm_up()
     random = np.random.default_rng(20_261_103)
     writer = open_namespace(Home(folder), "bench", PIPELINE).writer
     grow(writer, nodes - nodes // 10, entries, nodes // 10, random)

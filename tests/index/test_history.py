@@ -43,7 +43,7 @@ def commit(written: Written, batch: dict[str, Facts | None]) -> Manifest:
     return written.commit({id: facts for id, facts in batch.items() if facts is not None}, gone)
 
 
-@pytest.mark.parametrize("small_delta", [rows_module.SMALL_DELTA, 0], ids=["views-grow", "views-are-rebased"])
+@pytest.mark.parametrize("small_delta", [rows_module.SMALL_DELTA, 0], ids=["views-grow", "views-are-renewed"])
 @given(steps=st.lists(steps, max_size=7))
 @settings(max_examples=12)
 def test_going_back_leads_to_what_was_there(
