@@ -25,11 +25,11 @@ class _Arena:
         self.used = 0
 
     def with_room(self, entries: int) -> _Arena:
-        """This arena, or a copy of at least twice its size: a reader in mid-walk keeps the arrays it has."""
+        """This arena, or a copy with room for as much again: a reader in mid-walk keeps the arrays it has."""
         needed = self.used + entries
         if needed <= len(self.col):
             return self
-        grown = _Arena(max(needed, 2 * len(self.col), _FIRST_CAPACITY))
+        grown = _Arena(max(2 * needed, _FIRST_CAPACITY))
         grown.used = self.used
         for old, new in ((self.col, grown.col), (self.weight, grown.weight), (self.next, grown.next)):
             new[: self.used] = old[: self.used]
