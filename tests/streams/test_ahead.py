@@ -89,8 +89,8 @@ def test_only_so_many_batches_are_foreseen_where_nothing_is_left_to_read(log: Lo
     extractor = Slow()
     with runner(log, extractor) as running:
         running.step()
-        [lane] = running._lanes.values()
-        assert len(lane.foreseen) <= MOST_BATCHES
+        lane = running._lanes.get("ada")
+        assert lane is not None and len(lane.foreseen) <= MOST_BATCHES
         running.drain()
     assert extractor.begun == ["same"]
 
@@ -112,7 +112,7 @@ def test_the_index_is_the_same_as_without(log: Log) -> None:
     extractor = PaidNoting()
     with runner(log, extractor, batch=3) as running:
         running.drain()
-        home, pipeline = running.home, running._pipeline
+        home, pipeline = running.home, running._lanes._pipeline
     assert len(extractor.read) == len(set(extractor.read))
     for name in home.names():
         assert not list(verify(home, name, pipeline))

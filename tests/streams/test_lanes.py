@@ -100,7 +100,7 @@ def test_what_was_synced_is_not_synced_again(running: Running, monkeypatch: pyte
     open_namespace(running.home, "ada", running.pipeline).writer.release()
     lanes.open("ada").checkpoint()
     assert moments[-1] == 0.0, "another writer was there, and may have left files that are not on the disk"
-    lanes.release()
+    lanes.close()
 
 
 def test_quiet_namespaces_are_closed(running: Running) -> None:
