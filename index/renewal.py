@@ -7,16 +7,20 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from .graph.rows import SparseRows
 from .manifest import Manifest
 from .snapshot import Snapshot
+from .spoken import Spoken
 from .vectors import VectorTable
 
 View = SparseRows | VectorTable
-Made = Mapping[str, View] | Snapshot
-"""Renewed views by field, or the whole, with numbers for what lives alone."""
+Part = TypeVar("Part", Snapshot, Spoken)
+Place = tuple[type[Snapshot | Spoken], str]
+"""Where a view is: the part of a snapshot, and the field."""
+Made = Mapping[Place, View] | Snapshot
+"""Renewed views by place, or the whole, with numbers for what lives alone."""
 
 FEW_DEAD = 100_000
 """Dead numbers that may always stay."""
@@ -64,10 +68,8 @@ class Renewal:
             return made
         now, then = views(snapshot), views(of)
         # A view that another kind took the place of meanwhile needs nothing.
-        changes: dict[str, Any] = {
-            name: upon(now[name], base, then[name]) for name, base in made.items() if name in now
-        }
-        return replace(snapshot, **changes)
+        changes = {name: upon(now[name], base, then[name]) for name, base in made.items() if name in now}
+        return _with(replace(snapshot, spoken=_with(snapshot.spoken, changes)), changes)
 
     def _start(self, of: Snapshot, work: Callable[[], Made]) -> None:
         self._of, self._made = of, Future()
@@ -81,10 +83,19 @@ def is_crowded(snapshot: Snapshot) -> bool:
     return given > 2 * (counts.passages + counts.entities + counts.facts) + FEW_DEAD
 
 
-def views(snapshot: Snapshot) -> dict[str, View]:
-    """The views of a snapshot that can be renewed, by field."""
-    named = ((field.name, getattr(snapshot, field.name)) for field in fields(snapshot))
-    return {name: view for name, view in named if isinstance(view, SparseRows | VectorTable)}
+def views(snapshot: Snapshot) -> dict[Place, View]:
+    """The views of a snapshot that can be renewed."""
+    named = (
+        ((type(part), field.name), getattr(part, field.name))
+        for part in (snapshot, snapshot.spoken)
+        for field in fields(part)
+    )
+    return {place: view for place, view in named if isinstance(view, SparseRows | VectorTable)}
+
+
+def _with(part: Part, changes: Mapping[Place, View]) -> Part:
+    mine: dict[str, Any] = {name: view for (kind, name), view in changes.items() if kind is type(part)}
+    return replace(part, **mine)
 
 
 def _work(work: Callable[[], Made], made: Future[Made]) -> None:
