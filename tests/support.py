@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from typing import NoReturn
 
 import pytest
 
@@ -18,7 +19,7 @@ def wait_until(condition: Callable[[], bool], *, timeout: float = 10.0, what: st
         time.sleep(0.005)
 
 
-def without_tool(what: str) -> None:
+def without_tool(what: str) -> NoReturn:
     """Skip the test, since `what` is not installed; where CI runs it fails, for there it must be."""
     told = f"{what} is not installed: make tools"
     if os.environ.get("CI"):
