@@ -82,6 +82,10 @@ class Settings(BaseSettings):
     """Folder of the local model's files, in ONNX; unset has them downloaded once."""
     embedding_threads: int = Field(default=1, ge=1, le=256)
     """Threads that one call of the local model works with; more only where processors are idle."""
+    former_embedding_base_url: str | None = Field(default=None, pattern=r"^https?://")
+    """Endpoint of the model that indexes were made with before, until they are rebuilt; unset is embedding_base_url."""
+    former_embedding_folder: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
+    """Folder of the local model that indexes were made with before; unset is embedding_folder."""
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
     """Key for the endpoints; those on this machine need none."""
     alias_edges: bool = True

@@ -48,8 +48,8 @@ class Parts:
 
     readers: Readers
     """Started by whoever made them, so that snapshots stay fresh."""
-    embedder: Embedder
-    """Embeds questions: the model that made the indexes."""
+    embedders: Callable[[str], Embedder]
+    """Fingerprint of an index's embedder -> what embeds questions to that index; quick, whatever the model is."""
     decode: Callable[[dict[str, Any]], DocumentEvent]
     """The fields of an event, checked. Raises InvalidEvent."""
     inbox: Inbox | None

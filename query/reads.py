@@ -61,7 +61,7 @@ def retrieve_passages(namespace: str, asked: Annotated[RetrieveRequest, Depends(
     with _measured(parts.metrics, asked.mode), _reading(parts, namespace, asked.as_of) as (snapshot, state):
         return retrieve(
             snapshot,
-            parts.embedder,
+            parts.embedders(snapshot.manifest.fingerprint.embedder),
             asked.question,
             mode=asked.mode,
             k=asked.k,
