@@ -94,7 +94,15 @@ class Embedded:
         log = stack.enter_context(open_log(self._settings))
         lag = Lag(log, readers.home)
         runner = stack.enter_context(
-            Runner(readers.home, log, pipeline, pace=pace(self._settings), take_over=self._take_over, metrics=metrics)
+            Runner(
+                readers.home,
+                log,
+                pipeline,
+                pace=pace(self._settings),
+                take_over=self._take_over,
+                metrics=metrics,
+                renew=self._settings.rebuild_on_change,
+            )
         )
         watch_runner(metrics, runner, lag)
         runner.start()
@@ -111,6 +119,7 @@ class Embedded:
             staleness=lag.staleness,
             dead_letters=runner.letters.count,
             not_ready=partial(_stopped, runner),
+            rebuilding=runner.renewals.progress,
             metrics=metrics,
             receive=receiver(log, runner.letters, limits(self._settings)),
             feeds=partial(statuses, book),

@@ -86,6 +86,8 @@ class Settings(BaseSettings):
     """Endpoint of the model that indexes were made with before, until they are rebuilt; unset is embedding_base_url."""
     former_embedding_folder: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
     """Folder of the local model that indexes were made with before; unset is embedding_folder."""
+    rebuild_on_change: bool = True
+    """Let the service make a namespace anew that other settings made; the former index answers until it is done."""
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
     """Key for the endpoints; those on this machine need none."""
     alias_edges: bool = True

@@ -1,4 +1,4 @@
-"""The table `understanding`: what models said about a text, kept so that it is never bought twice."""
+"""The tables `understanding`: what models said about a text, kept so that it is never bought twice."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from .keys import key
 from .models.base import Embedder
 from .records import matrix
 from .recovery import settle
-from .tables import connect, key_filter
+from .tables import connect, key_filter, version_files
 from .types import Extraction, Key
 
 TABLE = "understanding"
+"""Holds extractions; vectors of length d are in a table of that name and -d, so both outlive a change of models."""
 KEYS_PER_READ = 1_000
 
 _EXTRACTION = TypeAdapter(Extraction)
@@ -38,15 +39,10 @@ class Understanding:
     """
 
     def __init__(self, folder: Path, dimensions: int) -> None:
-        self._schema = pa.schema(
-            [
-                ("key", pa.binary(16)),
-                ("extraction", pa.large_string()),
-                ("vector", pa.list_(pa.float32(), dimensions)),
-            ]
-        )
-        settle(folder, TABLE)
-        self._table: Any = connect(folder).create_table(TABLE, schema=self._schema, exist_ok=True)
+        self._tables = {
+            "extraction": _open(folder, TABLE, "extraction", pa.large_string()),
+            "vector": _open(folder, f"{TABLE}-{dimensions}", "vector", pa.list_(pa.float32(), dimensions)),
+        }
         self._answers = Answers(folder / ANSWERS)
 
     def vectors(self, texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
@@ -91,8 +87,10 @@ class Understanding:
         distinct = list(dict.fromkeys(keys))
         for start in range(0, len(distinct), KEYS_PER_READ):
             part = distinct[start : start + KEYS_PER_READ]
-            rows = self._table.to_lance().to_table(
-                columns=["key", column], filter=f"{column} IS NOT NULL AND {key_filter(part)}"
+            rows = (
+                self._tables[column]
+                .to_lance()
+                .to_table(columns=["key", column], filter=f"{column} IS NOT NULL AND {key_filter(part)}")
             )
             values = matrix(rows[column]) if column == "vector" else rows[column].to_pylist()
             found.update(zip(rows["key"].to_pylist(), values, strict=True))
@@ -100,8 +98,13 @@ class Understanding:
 
     def _keep(self, keys: list[Key], column: str, values: pa.Array) -> None:
         if keys:
-            columns = {"key": pa.array(keys, pa.binary(16)), column: values}
-            nothing = {
-                field.name: pa.nulls(len(keys), field.type) for field in self._schema if field.name not in columns
-            }
-            self._table.add(pa.table({**columns, **nothing}, schema=self._schema))
+            self._tables[column].add(pa.table({"key": pa.array(keys, pa.binary(16)), column: values}))
+
+
+def _open(folder: Path, name: str, column: str, values: pa.DataType) -> Any:
+    settle(folder, name)
+    if version_files(folder, name):
+        return connect(folder).open_table(name)
+    return connect(folder).create_table(
+        name, schema=pa.schema([("key", pa.binary(16)), (column, values)]), exist_ok=True
+    )

@@ -66,6 +66,8 @@ class Parts:
     """Reads a body and accepts what is in it; None where this service only reads. Raises InvalidEvent."""
     feeds: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
     """Name -> what is known of every feed that was added."""
+    rebuilding: Callable[[], Mapping[str, tuple[int, int]]] = dict
+    """Documents done and documents in all, of every namespace that is being made anew."""
     max_wait: float = 30.0
     """Seconds that a question may wait for a write."""
 

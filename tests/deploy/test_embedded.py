@@ -99,7 +99,8 @@ def test_one_process_writes_and_others_only_read(tmp_path: Path) -> None:
 
 def test_a_reader_over_an_empty_folder_makes_nothing_in_it(tmp_path: Path) -> None:
     with Embedded(settings(tmp_path), read_only=True) as reader:
-        assert httpx.get(f"{reader.url}/v1/status").json() == {"namespaces": {}, "dead_letters": None, "feeds": {}}
+        nothing: dict[str, object] = {"namespaces": {}, "dead_letters": None, "feeds": {}, "rebuilding": {}}
+        assert httpx.get(f"{reader.url}/v1/status").json() == nothing
         wait_until(lambda: httpx.get(f"{reader.url}/health/ready").status_code == 200, what="being ready")
     assert list(tmp_path.iterdir()) == []
 

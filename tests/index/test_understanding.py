@@ -134,15 +134,24 @@ def test_duplicates_of_two_workers_are_harmless(tmp_path: Path) -> None:
     assert np.array_equal(workers[0].vectors(["three"], Counting()), HashingEmbedder(D).embed(["three"]))
 
 
+def test_models_of_other_lengths_keep_their_own_vectors(tmp_path: Path) -> None:
+    Understanding(tmp_path, D).vectors(["one"], Counting())
+    longer = HashingEmbedder(2 * D)
+    assert np.array_equal(Understanding(tmp_path, 2 * D).vectors(["one"], longer), longer.embed(["one"]))
+    again = Counting()
+    Understanding(tmp_path, D).vectors(["one"], again)
+    assert again.calls == []
+
+
 @pytest.mark.parametrize("torn", [1, 9])
 def test_torn_newest_versions_cost_only_what_was_in_them(tmp_path: Path, torn: int) -> None:
     known, embedder = Understanding(tmp_path, D), Counting()
     for text in ("one", "two", "three"):
         known.vectors([text], embedder)
-    for path in sorted((tmp_path / f"{TABLE}.lance" / "_versions").glob("*.manifest"))[:torn]:
+    for path in sorted((tmp_path / f"{TABLE}-{D}.lance" / "_versions").glob("*.manifest"))[:torn]:
         path.write_bytes(b"")
     again, embedder = Understanding(tmp_path, D), Counting()
     again.vectors(["one", "two", "three"], embedder)
     assert embedder.calls == [["three"] if torn == 1 else ["one", "two", "three"]]
-    rows = lance.dataset(str(tmp_path / f"{TABLE}.lance")).count_rows()
+    rows = lance.dataset(str(tmp_path / f"{TABLE}-{D}.lance")).count_rows()
     assert rows == 3
