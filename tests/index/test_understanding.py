@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from index import understanding as understanding_module
 from index.models.hashing import HashingEmbedder
 from index.types import Extraction, Role, Triple
 from index.understanding import ANSWERS, TABLE, Understanding
@@ -109,15 +108,6 @@ def test_an_answer_that_comes_while_others_are_gathered_stays(tmp_path: Path, mo
     monkeypatch.setattr(known, "_keep", late)
     known.gather()
     assert Understanding(tmp_path, D).said([ONE, TWO], "reader") == [said_of(*ONE), said_of(*TWO)]
-
-
-def test_long_lists_are_looked_up_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(understanding_module, "KEYS_PER_READ", 3)
-    known, embedder = Understanding(tmp_path, D), Counting()
-    texts = [f"text {number}" for number in range(10)]
-    known.vectors(texts, embedder)
-    assert np.array_equal(known.vectors(texts[::-1], embedder), HashingEmbedder(D).embed(texts[::-1]))
-    assert len(embedder.calls) == 1
 
 
 def test_duplicates_of_two_workers_are_harmless(tmp_path: Path) -> None:
