@@ -99,13 +99,13 @@ def test_many_answers_become_one_piece_of_the_table(tmp_path: Path) -> None:
 def test_an_answer_that_comes_while_others_are_gathered_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = Understanding(tmp_path, D)
     known.keep(ONE, "reader", said_of(*ONE))
-    keep_rows = known._keep
+    add_rows = known._extractions.add
 
     def late(*rows: Any) -> None:
         known.keep(TWO, "reader", said_of(*TWO))
-        keep_rows(*rows)
+        add_rows(*rows)
 
-    monkeypatch.setattr(known, "_keep", late)
+    monkeypatch.setattr(known._extractions, "add", late)
     known.gather()
     assert Understanding(tmp_path, D).said([ONE, TWO], "reader") == [said_of(*ONE), said_of(*TWO)]
 
