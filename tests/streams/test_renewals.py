@@ -159,10 +159,11 @@ def test_one_that_is_damaged_is_not_gone_on_with(home: Home, log: Log, pipeline:
 def test_a_model_that_is_away_is_waited_for(
     home: Home, log: Log, pipeline: Pipeline, extractor: NotingExtractor
 ) -> None:
-    extractor.unavailable = 2
+    extractor.unavailable = 100
     with Runner(home, log, pipeline, renew=True) as runner:
         runner.step()
         assert len(runner.troubles) == 2
+        extractor.unavailable = 0
         runner.drain()
         assert not runner.troubles
     assert ids(home) == set("abcde")
