@@ -11,6 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from index.errors import BadRequest
+
 if TYPE_CHECKING:
     from index.metrics import Metrics
     from index.models.base import Embedder
@@ -86,15 +88,28 @@ def pace(settings: Settings) -> Pace:
 
 
 def build_embedder(settings: Settings) -> Embedder:
-    """The model of passages and questions. Raises ModelError where its endpoint does not answer as it should."""
+    """The model of passages and questions.
+
+    Raises ModelError where a local model does not load, BadRequest where it has not the dimensions that are set.
+    """
     if settings.embedder == "hashing":
         from index.models.hashing import DEFAULT_DIMENSIONS, HashingEmbedder
 
         return HashingEmbedder(settings.embedding_dimensions or DEFAULT_DIMENSIONS)
+    if settings.embedder == "local":
+        from index.models.local import DEFAULT_MODEL, LocalEmbedder
+
+        model = settings.embedding_model or DEFAULT_MODEL
+        local = LocalEmbedder(model, folder=settings.embedding_folder, threads=settings.embedding_threads)
+        if settings.embedding_dimensions not in (None, local.dimensions):
+            hint = "leave embedding_dimensions unset, or choose another model"
+            raise BadRequest(f"the model {model} has {local.dimensions} dimensions", hint=hint)
+        return local
+    from index.models.openai import DEFAULT_MODEL as USUAL_MODEL
     from index.models.openai import OpenAIEmbedder
 
     return OpenAIEmbedder(
-        settings.embedding_model,
+        settings.embedding_model or USUAL_MODEL,
         base_url=settings.embedding_base_url,
         api_key=_key(settings),
         dimensions=settings.embedding_dimensions,

@@ -12,6 +12,7 @@ from typing import Self
 from index.errors import GistreamError
 from index.home import Home
 from index.metrics import Metrics
+from index.models.base import Embedder
 from index.types import DocumentEvent
 from query.history import History
 from query.parts import Parts
@@ -23,6 +24,7 @@ from streams.local import Runner
 from streams.log import Log
 
 from .assembly import build_embedder, build_pipeline, limits, log_path, open_book, open_book_if_any, open_log, pace
+from .embedders import Embedders
 from .feed_status import statuses
 from .feeding import Feeding
 from .http import HttpServer
@@ -96,7 +98,15 @@ class Embedded:
         log = stack.enter_context(open_log(self._settings))
         lag = Lag(log, readers.home)
         runner = stack.enter_context(
-            Runner(readers.home, log, pipeline, pace=pace(self._settings), take_over=self._take_over, metrics=metrics)
+            Runner(
+                readers.home,
+                log,
+                pipeline,
+                pace=pace(self._settings),
+                take_over=self._take_over,
+                metrics=metrics,
+                renew=self._settings.rebuild_on_change,
+            )
         )
         watch_runner(metrics, runner, lag)
         runner.start()
@@ -107,12 +117,13 @@ class Embedded:
         return Parts(
             readers=readers,
             history=history,
-            embedder=pipeline.embedder,
+            embedders=self._embedders(pipeline.embedder, metrics),
             decode=self._decode,
             inbox=log,
             staleness=lag.staleness,
             dead_letters=runner.letters.count,
             not_ready=partial(_stopped, runner),
+            rebuilding=runner.renewals.progress,
             metrics=metrics,
             receive=receiver(log, runner.letters, limits(self._settings)),
             feeds=partial(statuses, book),
@@ -127,7 +138,7 @@ class Embedded:
         return Parts(
             readers=readers,
             history=history,
-            embedder=MeasuredEmbedder(build_embedder(self._settings), metrics),
+            embedders=self._embedders(MeasuredEmbedder(build_embedder(self._settings), metrics), metrics),
             decode=self._decode,
             inbox=None,
             staleness=Lag(log, readers.home).staleness if log else _unknown,
@@ -137,6 +148,9 @@ class Embedded:
             feeds=partial(statuses, book) if book else dict,
             max_wait=self._settings.wait_timeout,
         )
+
+    def _embedders(self, present: Embedder, metrics: Metrics) -> Embedders:
+        return Embedders(self._settings, present, partial(MeasuredEmbedder, metrics=metrics))
 
     @property
     def _decode(self) -> Callable[..., DocumentEvent]:

@@ -65,15 +65,15 @@ def extractor(name: str, kit: Kit) -> Extractor:
 
 
 def embedder(name: str, kit: Kit, settings: Settings, written: Mapping[str, str]) -> Embedder:
-    """`hashing`, `openai` (the configured endpoint), or `recorded`: the vectors of the set, the rest from the endpoint.
+    """`hashing`, `local`, `openai` (the configured endpoint), or `recorded`: the vectors of the set, else the endpoint.
 
     `written` is that of `RecordedEmbedder`. Raises BadRequest for any other name, NotFound where nothing is recorded,
     and ModelError where files or the endpoint do not fit.
     """
-    if name in ("hashing", "openai"):
+    if name in ("hashing", "local", "openai"):
         return build_embedder(settings.model_copy(update={"embedder": name}))
     if name != "recorded":
-        raise BadRequest(f"there is no embedder {name!r}", hint="use recorded, hashing or openai")
+        raise BadRequest(f"there is no embedder {name!r}", hint="use recorded, hashing, local or openai")
     folder = kit.folder.resolve()
     files = sorted((folder.parent / "embeddings").glob(f"{folder.name}.*.npz"))
     if not files:

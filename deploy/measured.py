@@ -84,4 +84,9 @@ def watch_runner(metrics: Metrics, runner: Runner, lag: Lag) -> None:
     metrics.watch("gistream_lag_seconds", lag.seconds)
     metrics.watch("gistream_namespaces_open", lambda: len(runner.writers()), role="writer")
     metrics.watch("gistream_namespaces_in_trouble", lambda: len(runner.troubles))
+    metrics.watch("gistream_rebuild_documents_left", lambda: _documents_left(runner))
     metrics.watch("gistream_newest_visible_event_timestamp_seconds", lambda: runner.watermark / 1e6)
+
+
+def _documents_left(runner: Runner) -> int:
+    return sum(total - done for done, total in runner.renewals.progress().values())

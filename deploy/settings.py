@@ -71,14 +71,24 @@ class Settings(BaseSettings):
     """US dollars the extractor may spend, counted since the data folder was made; then documents wait in the log."""
     budget_tokens: int | None = Field(default=None, ge=0)
     """Tokens the extractor may use, counted in the same way."""
-    embedder: Literal["hashing", "openai"] = "hashing"
-    """What makes vectors: hashing needs no model; openai asks an endpoint that speaks its protocol."""
+    embedder: Literal["hashing", "local", "openai"] = "hashing"
+    """What makes vectors: hashing needs no model; local runs one here; openai asks an endpoint of its protocol."""
     embedding_base_url: str | None = Field(default=None, pattern=r"^https?://")
     """Address of the embedding endpoint, ending in /v1; unset is the client's default."""
-    embedding_model: str = Field(default="text-embedding-3-small", min_length=1)
-    """Model the embedding endpoint is asked for."""
+    embedding_model: str | None = Field(default=None, min_length=1)
+    """Embedding model; unset is text-embedding-3-small for openai, sentence-transformers/all-MiniLM-L6-v2 for local."""
     embedding_dimensions: int | None = Field(default=None, ge=1, le=4096)
-    """Length of a vector; unset is 384 for hashing, and what the model gives for openai."""
+    """Length of a vector; unset is 384 for hashing, and what the model gives otherwise."""
+    embedding_folder: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
+    """Folder of the local model's files, in ONNX; unset has them downloaded once."""
+    embedding_threads: int = Field(default=1, ge=1, le=256)
+    """Threads that one call of the local model works with; more only where processors are idle."""
+    former_embedding_base_url: str | None = Field(default=None, pattern=r"^https?://")
+    """Endpoint of the model that indexes were made with before, until they are rebuilt; unset is embedding_base_url."""
+    former_embedding_folder: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
+    """Folder of the local model that indexes were made with before; unset is embedding_folder."""
+    rebuild_on_change: bool = True
+    """Let the service make a namespace anew that other settings made; the former index answers until it is done."""
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
     """Key for the endpoints; those on this machine need none."""
     alias_edges: bool = True

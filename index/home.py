@@ -90,22 +90,24 @@ class Home:
         """Make an incarnation the living one, atomically."""
         self._append(name, Pointer(incarnation=incarnation.name, positions=positions or {}))
 
+    def unnamed(self, name: str) -> list[Path]:
+        """Folders of incarnations that are not the living one: former ones, and successors that are being made."""
+        pointer = self.pointer(name)
+        living = None if pointer is None or pointer.deleted else pointer.incarnation
+        return [folder for folder in self._folder(name).iterdir() if folder.name not in ("pointers", living)]
+
     def sweep(self, name: str, grace: float = GRACE_SECONDS) -> int:
         """Remove the incarnations that nothing names and nobody writes, and return how many they were.
 
         A former incarnation stays for `grace` seconds after its successor took over: readers may still be asking it.
         """
-        pointer = self.pointer(name)
-        if pointer is None or time.time() - self._pointed(name) < grace:
+        if self.pointer(name) is None or time.time() - self._pointed(name) < grace:
             return 0
-        living = None if pointer.deleted else pointer.incarnation
         gone = 0
-        for folder in self._folder(name).iterdir():
-            young = time.time() - folder.stat().st_mtime < grace
-            if folder.name in ("pointers", living) or young or not _abandoned(folder):
-                continue
-            shutil.rmtree(folder)
-            gone += 1
+        for folder in self.unnamed(name):
+            if time.time() - folder.stat().st_mtime >= grace and _abandoned(folder):
+                shutil.rmtree(folder)
+                gone += 1
         return gone
 
     def bury(self, name: str, positions: Mapping[str, int]) -> None:

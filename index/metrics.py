@@ -34,6 +34,7 @@ CounterName = Literal[
     "gistream_writers_fenced_total",
     "gistream_namespaces_opened_total",
     "gistream_namespaces_evicted_total",
+    "gistream_rebuilds_total",
     "gistream_queries_total",
     "gistream_as_of_total",
     "gistream_feed_events_total",
@@ -51,6 +52,7 @@ GaugeName = Literal[
     "gistream_older_snapshots_held",
     "gistream_model_calls_in_flight",
     "gistream_feed_last_success_timestamp_seconds",
+    "gistream_rebuild_documents_left",
 ]
 HistogramName = Literal[
     "gistream_freshness_seconds",
@@ -172,6 +174,11 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "Follows those opened: raise the setting open_namespaces where there is memory for it.",
         ("role",),
     ),
+    "gistream_rebuilds_total": Metric(
+        "rebuilds",
+        "Namespaces that other settings had made and that the service made anew.",
+        "Growing without a change of settings: two services with different settings take turns; give them the same.",
+    ),
     "gistream_queries_total": Metric(
         "questions",
         "Questions answered or refused, by mode and outcome (`ok` or the kind of error).",
@@ -254,6 +261,11 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "When the source of a feed was last read to its end, by feed; 0 before the first time.",
         "Older than the feed's interval: the source is away or the feed hangs; `gistream feed list` shows the reason.",
         ("feed",),
+    ),
+    "gistream_rebuild_documents_left": Metric(
+        "documents",
+        "Documents still to be read of the namespaces that are being made anew; their new events wait meanwhile.",
+        "Standing still: the log of the service says of each namespace what is wrong; see embed and extract seconds.",
     ),
     "gistream_freshness_seconds": Metric(
         "seconds",

@@ -1,10 +1,9 @@
-"""The table `understanding`: what models said about a text, kept so that it is never bought twice."""
+"""The tables `understanding`: what models said about a text, kept so that it is never bought twice."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,15 +11,13 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from .answers import Answers
+from .kept import Kept
 from .keys import key
 from .models.base import Embedder
-from .records import matrix
-from .recovery import settle
-from .tables import connect, key_filter
-from .types import Extraction, Key
+from .types import Extraction
 
 TABLE = "understanding"
-KEYS_PER_READ = 1_000
+"""Holds extractions; vectors of length d are in a table of that name and -d, so both outlive a change of models."""
 
 _EXTRACTION = TypeAdapter(Extraction)
 
@@ -38,15 +35,8 @@ class Understanding:
     """
 
     def __init__(self, folder: Path, dimensions: int) -> None:
-        self._schema = pa.schema(
-            [
-                ("key", pa.binary(16)),
-                ("extraction", pa.large_string()),
-                ("vector", pa.list_(pa.float32(), dimensions)),
-            ]
-        )
-        settle(folder, TABLE)
-        self._table: Any = connect(folder).create_table(TABLE, schema=self._schema, exist_ok=True)
+        self._extractions = Kept(folder, TABLE, "extraction", pa.large_string())
+        self._vectors = Kept(folder, f"{TABLE}-{dimensions}", "vector", pa.list_(pa.float32(), dimensions))
         self._answers = Answers(folder / ANSWERS)
 
     def vectors(self, texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
@@ -55,22 +45,19 @@ class Understanding:
         Raises what the embedder raises.
         """
         keys = [key("text", embedder.fingerprint, text) for text in texts]
-        known = self._known(keys, "vector")
+        known = self._vectors.find(keys)
         unknown = {k: text for k, text in zip(keys, texts, strict=True) if k not in known}
         if unknown:
             fresh = embedder.embed(list(unknown.values()))
-            self._keep(
-                list(unknown),
-                "vector",
-                pa.FixedSizeListArray.from_arrays(pa.array(fresh.reshape(-1)), embedder.dimensions),
-            )
+            values = pa.FixedSizeListArray.from_arrays(pa.array(fresh.reshape(-1)), embedder.dimensions)
+            self._vectors.add(list(unknown), values)
             known.update(zip(unknown, fresh, strict=True))
         return np.array([known[k] for k in keys], np.float32).reshape(len(keys), embedder.dimensions)
 
     def said(self, passages: Sequence[tuple[str, str]], extractor: str) -> list[Extraction | None]:
         """What the extractor of that fingerprint said about each (title, text); None where it was never asked."""
         keys = [key("extraction", extractor, title, text) for title, text in passages]
-        known = self._known(keys, "extraction") | self._answers.find(keys)
+        known = self._extractions.find(keys) | self._answers.find(keys)
         return [_EXTRACTION.validate_json(known[k]) if k in known else None for k in keys]
 
     def keep(self, passage: tuple[str, str], extractor: str, extraction: Extraction) -> None:
@@ -83,25 +70,5 @@ class Understanding:
     def gather(self) -> None:
         """Bring what was kept since the last time into the table, all at once: it likes few large pieces."""
         if kept := self._answers.all():
-            self._keep(list(kept), "extraction", pa.array(list(kept.values()), pa.large_string()))
+            self._extractions.add(list(kept), pa.array(list(kept.values()), pa.large_string()))
             self._answers.remove(kept)
-
-    def _known(self, keys: Sequence[Key], column: str) -> dict[Key, Any]:
-        found: dict[Key, Any] = {}
-        distinct = list(dict.fromkeys(keys))
-        for start in range(0, len(distinct), KEYS_PER_READ):
-            part = distinct[start : start + KEYS_PER_READ]
-            rows = self._table.to_lance().to_table(
-                columns=["key", column], filter=f"{column} IS NOT NULL AND {key_filter(part)}"
-            )
-            values = matrix(rows[column]) if column == "vector" else rows[column].to_pylist()
-            found.update(zip(rows["key"].to_pylist(), values, strict=True))
-        return found
-
-    def _keep(self, keys: list[Key], column: str, values: pa.Array) -> None:
-        if keys:
-            columns = {"key": pa.array(keys, pa.binary(16)), column: values}
-            nothing = {
-                field.name: pa.nulls(len(keys), field.type) for field in self._schema if field.name not in columns
-            }
-            self._table.add(pa.table({**columns, **nothing}, schema=self._schema))

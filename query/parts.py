@@ -48,8 +48,8 @@ class Parts:
 
     readers: Readers
     """Started by whoever made them, so that snapshots stay fresh."""
-    embedder: Embedder
-    """Embeds questions: the model that made the indexes."""
+    embedders: Callable[[str], Embedder]
+    """Fingerprint of an index's embedder -> what embeds questions to that index; quick, whatever the model is."""
     decode: Callable[[dict[str, Any]], DocumentEvent]
     """The fields of an event, checked. Raises InvalidEvent."""
     inbox: Inbox | None
@@ -66,6 +66,8 @@ class Parts:
     """Reads a body and accepts what is in it; None where this service only reads. Raises InvalidEvent."""
     feeds: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
     """Name -> what is known of every feed that was added."""
+    rebuilding: Callable[[], Mapping[str, tuple[int, int]]] = dict
+    """Documents done and documents in all, of every namespace that is being made anew."""
     max_wait: float = 30.0
     """Seconds that a question may wait for a write."""
 

@@ -26,7 +26,7 @@ from .filters import Filter
 from .parts import Parts, PartsOf
 from .problems import InvalidFields, kind_of, reasons_of
 from .retrieve import MODES, Answer, retrieve
-from .schema import AsOf, Namespaces, RetrieveRequest, Snapshots, Status, StoredDocument
+from .schema import AsOf, Namespaces, Rebuilding, RetrieveRequest, Snapshots, Status, StoredDocument
 from .waiting import until_fresh, until_visible
 
 MAX_SNAPSHOTS = 1000
@@ -61,7 +61,7 @@ def retrieve_passages(namespace: str, asked: Annotated[RetrieveRequest, Depends(
     with _measured(parts.metrics, asked.mode), _reading(parts, namespace, asked.as_of) as (snapshot, state):
         return retrieve(
             snapshot,
-            parts.embedder,
+            parts.embedders(snapshot.manifest.fingerprint.embedder),
             asked.question,
             mode=asked.mode,
             k=asked.k,
@@ -126,8 +126,13 @@ def list_namespaces(parts: PartsOf) -> Namespaces:
 
 @router.get("/v1/status")
 def show_status(parts: PartsOf) -> Status:
-    """The sizes of every namespace, and how many dead letters wait."""
-    return Status(namespaces=status.sizes(parts.readers.home), dead_letters=parts.dead_letters(), feeds=parts.feeds())
+    """The sizes of every namespace, how many dead letters wait, the feeds, and what is being made anew."""
+    return Status(
+        namespaces=status.sizes(parts.readers.home),
+        dead_letters=parts.dead_letters(),
+        feeds=parts.feeds(),
+        rebuilding={name: Rebuilding(done=done, documents=of) for name, (done, of) in parts.rebuilding().items()},
+    )
 
 
 def _eligible(metrics: Metrics, filter: Filter, snapshot: Snapshot) -> Mask | None:

@@ -131,7 +131,8 @@ def _embedded(snapshot: Snapshot, embedder: Embedder, text: str, roles: tuple[Ro
     if roles and embedder.fingerprint != made.embedder:
         raise WrongFingerprint(
             f"the index was made with {made.embedder} and the question would be embedded with {embedder.fingerprint}",
-            hint="ask with the embedder of the index, or run `gistream rebuild NAMESPACE`",
+            hint="mode bm25 needs no model; say in former_embedding_base_url or former_embedding_folder where that "
+            "of the index is, or run `gistream rebuild NAMESPACE`",
         )
     vectors: dict[Role, NDArray[np.float32]] = {role: embedder.embed([text], role)[0] for role in roles}
     none = np.zeros(made.dimensions, np.float32)

@@ -120,6 +120,13 @@ class Sizes(BaseModel):
     snapshot: int
 
 
+class Rebuilding(BaseModel):
+    """How far the rebuild of a namespace has got; its former index answers meanwhile."""
+
+    done: int
+    documents: int
+
+
 class Status(BaseModel):
     """Sizes of every namespace, and the letters that wait for somebody."""
 
@@ -128,6 +135,8 @@ class Status(BaseModel):
     """Null where this service only reads."""
     feeds: Mapping[str, Mapping[str, Any]]
     """What every feed that was added has brought, when it last succeeded, and what is wrong with it."""
+    rebuilding: Mapping[str, Rebuilding] = {}
+    """Namespaces that are being made anew since other settings made them."""
 
 
 class Namespaces(BaseModel):

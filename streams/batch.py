@@ -24,14 +24,25 @@ class Batches:
     """Applies batches, counts what became of them, and puts events that cannot be indexed among the dead letters."""
 
     def __init__(
-        self, chunker: ChunkConfig, letters: DeadLetters, metrics: Metrics, clock: Callable[[], int], on_batch: OnBatch
+        self,
+        chunker: ChunkConfig,
+        letters: DeadLetters,
+        metrics: Metrics,
+        clock: Callable[[], int],
+        on_batch: OnBatch,
+        *,
+        replayed: bool = False,
     ) -> None:
-        """`clock` gives microseconds since 1970: the clock that stamped the events."""
+        """`clock` gives microseconds since 1970: the clock that stamped the events.
+
+        `replayed`: the events were visible before, so that their age is nobody's freshness.
+        """
         self._chunker = chunker
         self._letters = letters
         self._metrics = metrics
         self._clock = clock
         self._on_batch = on_batch
+        self._replayed = replayed
 
     def apply(self, name: str, lane: Lane, batch: Sequence[Accepted]) -> None:
         """Commit a batch; where it cannot be, commit its halves; a single event that cannot be is refused.
@@ -79,6 +90,6 @@ class Batches:
         metrics.count("gistream_passages_reused_total", applied.reused)
         metrics.observe("gistream_batch_documents", applied.events)
         metrics.observe("gistream_commit_seconds", applied.commit_seconds)
-        for accepted in batch:
+        for accepted in () if self._replayed else batch:
             # A clock that was set back has stamps in its future.
             metrics.observe("gistream_freshness_seconds", max(0, moment - accepted.stamp) / 1e6)

@@ -20,6 +20,7 @@ from index.types import Accepted
 from index.writer import Writer
 
 from .ahead import Ahead
+from .apply import Applied
 from .batch import Batches, OnBatch
 from .dead_letters import DeadLetters
 from .lanes import Lanes
@@ -27,11 +28,16 @@ from .log import Log
 from .mend import Degraded, mend
 from .pipeline import Pipeline
 from .position import align, reached
+from .renewals import Renewals
 from .trouble import Troubles
 
 _IDLE_SECONDS = 0.02
 
 _log = logging.getLogger(__name__)
+
+
+def _unheard(namespace: str, applied: Applied) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +76,14 @@ class Runner:
         *,
         pace: Pace = Pace(),
         take_over: bool = False,
-        on_batch: OnBatch = lambda namespace, applied: None,
+        on_batch: OnBatch = _unheard,
         metrics: Metrics | None = None,
+        renew: bool = False,
     ) -> None:
         """Raises WriterBusy where another process already runs this folder, unless `take_over`.
 
-        `on_batch` is told of every batch that was committed, for progress; what is measured goes to `metrics`.
+        `on_batch` is told of every batch that was committed, for progress; what is measured goes to `metrics`. With
+        `renew` namespaces that another pipeline made are made anew; without, their events wait.
         """
         home.data.mkdir(parents=True, exist_ok=True)
         self._lock = WriterLock(home.data / "runner.lock")
@@ -101,6 +109,9 @@ class Runner:
         )
         self._ahead = Ahead(pipeline.extractor, pipeline.chunker, self._next_batch, self._lanes.open)
         self._degraded = Degraded(home, pipeline, pace.mend_seconds)
+        replayed = Batches(pipeline.chunker, self.letters, self._metrics, log.clock, _unheard, replayed=True)
+        self.renewals = Renewals(home, pipeline, replayed, self._metrics, self.troubles, pace.exact_max, on=renew)
+        """Namespaces that are being made anew."""
         self._last: dict[str, int] = {}
         """Last position of every namespace that has events waiting, as far as the log was looked at."""
         self._seen = 0
@@ -143,12 +154,14 @@ class Runner:
             self._thread.join()
         try:
             self.checkpoint()
+            self.renewals.close()
         finally:
             self._lanes.close()
             self._lock.release()
 
     def step(self) -> bool:
         """Apply one batch of every namespace that has events waiting; False if none had."""
+        renewing = self.renewals.step()
         self._look()
         due = self._due()
         try:
@@ -165,7 +178,7 @@ class Runner:
         except WriterFenced:
             self._metrics.count("gistream_writers_fenced_total")
             raise
-        return bool(due)
+        return renewing or bool(due)
 
     def writers(self) -> list[Writer]:
         """Writers of the namespaces that are open."""
@@ -198,7 +211,7 @@ class Runner:
         What has nothing left to do is forgotten, so that a look costs what waits and not what ever was.
         """
         due = []
-        for name in [name for name in self._last if not self.troubles.waits(name)]:
+        for name in [name for name in self._last if not self._held_up(name)]:
             if self._position(name) < self._last[name]:
                 due.append(name)
             else:
@@ -214,6 +227,10 @@ class Runner:
         except Torn:
             # Opening it for writing goes back to what holds, and tells what does not.
             return -1
+
+    def _held_up(self, name: str) -> bool:
+        """Whether a namespace waits: for its next attempt, or until it is made anew."""
+        return self.troubles.waits(name) or name in self.renewals
 
     def _behind(self, last: int) -> bool:
         return any(min(position, last) > reached(self.home, name) for name, position in self._last.items())

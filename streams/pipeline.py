@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from index.errors import StoreError, WriterBusy
 from index.home import Home
 from index.manifest import Fingerprint
 from index.models.base import Embedder
@@ -22,6 +24,9 @@ from .apply import Understand
 from .chunk import ChunkConfig
 from .extract.base import Extractor, PaidExtractor
 from .understand import Reading
+
+UNFINISHED = "unfinished"
+"""File in the folder of a successor that a rebuild has begun; the next rebuild goes on with it after a crash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +99,36 @@ def open_namespace(
     return Opened(writer, understand, reading)
 
 
+def reopen_successor(home: Home, name: str, pipeline: Pipeline) -> Opened | None:
+    """An incarnation that a rebuild with this pipeline marked UNFINISHED and left, or None.
+
+    Whatever the documents were when it began: applying them as they are now makes it what they are now.
+    """
+    for folder in home.unnamed(name):
+        if (folder / UNFINISHED).exists():
+            embed, understand, reading = _understood(folder, pipeline)
+            # One that is damaged, made otherwise or held by another process is of no use to this rebuild.
+            with suppress(StoreError, WriterBusy):
+                return Opened(Writer.open(folder, pipeline.fingerprint, embed), understand, reading)
+    return None
+
+
 def open_successor(home: Home, name: str, pipeline: Pipeline, positions: Mapping[str, int]) -> Opened:
     """A new incarnation of a namespace, empty and not yet visible, that knows what the living one paid for."""
     living, folder = home.incarnation(name) / "tables", home.fresh(name)
-    # The answers first: they move into the table.
-    if (living / ANSWERS).exists():
-        (folder / "tables").mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(living / ANSWERS, folder / "tables" / ANSWERS)
-    if (table := living / f"{TABLE}.lance").exists():
-        shutil.copytree(table, folder / "tables" / table.name)
-    embed, understand, reading = _understood(folder, pipeline)
-    return Opened(Writer.create(folder, pipeline.fingerprint, embed, positions=positions), understand, reading)
+    try:
+        # The answers first: they move into the table.
+        if (living / ANSWERS).exists():
+            (folder / "tables").mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(living / ANSWERS, folder / "tables" / ANSWERS)
+        for table in living.glob(f"{TABLE}*.lance"):
+            shutil.copytree(table, folder / "tables" / table.name)
+        embed, understand, reading = _understood(folder, pipeline)
+        return Opened(Writer.create(folder, pipeline.fingerprint, embed, positions=positions), understand, reading)
+    except BaseException:
+        # Whoever tries again must not fill the disk with what came of it.
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _understood(folder: Path, pipeline: Pipeline) -> tuple[Embed, Understand, Reading | None]:

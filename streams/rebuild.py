@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-from index import maintenance, records
-from index.clock import from_microseconds
+from index import maintenance
 from index.compare import Difference, differences, newest_state, state
 from index.home import Home
-from index.lock import WriterLock
-from index.maintenance import Retention
 from index.manifest import Manifest, Manifests
-from index.tables import open_dataset
-from index.types import Accepted, Document, DocumentEvent
+from index.types import Accepted
 
 from .apply import apply
 from .extract.base import PaidExtractor
 from .extract.unbought import Unbought
-from .log import SOURCE
 from .pipeline import Opened, Pipeline, open_successor
-
-BATCH = 256
-
-ONLY_THE_NEWEST = Retention(reach=timedelta(0), every=timedelta(0))
+from .renewal import Renewal, Replay
 
 Progress = Callable[[int, int], None]
 """Documents done, documents in all."""
@@ -43,23 +32,9 @@ def rebuild(home: Home, name: str, pipeline: Pipeline, progress: Progress = _sil
 
     The former index answers until then. Raises WriterBusy while a process writes the namespace.
     """
-    folder = home.incarnation(name)
-    lock = WriterLock(folder / "writer.lock")
-    lock.acquire(take_over=False)
-    try:
-        former = Manifests(folder / "manifests").newest()
-        opened = open_successor(home, name, pipeline, former.positions)
-        try:
-            replay(opened, name, folder, former, pipeline, progress)
-            # Nobody may ask for the half of a namespace that each step on the way was.
-            maintenance.clean(opened.writer, ONLY_THE_NEWEST)
-        finally:
-            # Closing makes it durable, as what a pointer names must be.
-            opened.writer.close()
-        home.point(name, opened.writer.folder)
-        return opened.writer.manifest
-    finally:
-        lock.release()
+    with Renewal(home, name, pipeline) as renewal:
+        _apply_all(renewal.opened, name, renewal.replay, pipeline, progress)
+        return renewal.finish()
 
 
 def verify(home: Home, name: str, pipeline: Pipeline, progress: Progress = _silent) -> Iterator[Difference]:
@@ -83,28 +58,14 @@ def verify(home: Home, name: str, pipeline: Pipeline, progress: Progress = _sile
 
 
 def replay(opened: Opened, name: str, folder: Path, manifest: Manifest, pipeline: Pipeline, progress: Progress) -> None:
-    """Apply every document row of a snapshot, tombstones included, to a new index."""
-    dataset: Any = open_dataset(folder / "tables", "documents", manifest.tables["documents"])
-    done, total = 0, dataset.count_rows()
-    position = manifest.positions.get(SOURCE, 0)
-    for rows in dataset.to_batches(batch_size=BATCH):
-        batch = [_event(name, records.document(row), position) for row in rows.to_pylist()]
-        if batch:
-            apply(opened.writer, name, batch, pipeline.chunker, opened.understand)
-            maintenance.merge(opened.writer)
-        done += len(batch)
-        progress(done, total)
+    """Apply every document row of a snapshot, tombstones included, to another index."""
+    _apply_all(opened, name, Replay(name, folder, manifest), pipeline, progress)
 
 
-def _event(namespace: str, row: Document, position: int) -> Accepted:
-    event = DocumentEvent(
-        op="delete" if row.deleted else "upsert",
-        namespace=namespace,
-        id=row.id,
-        version=row.version,
-        title=row.title,
-        text=row.text,
-        metadata=json.loads(row.metadata),
-        event_time=None if row.event_time is None else from_microseconds(row.event_time),
-    )
-    return Accepted(position, row.accepted_at, event)
+def _apply_all(opened: Opened, name: str, documents: Replay, pipeline: Pipeline, progress: Progress) -> None:
+    def commit(batch: Sequence[Accepted]) -> None:
+        apply(opened.writer, name, batch, pipeline.chunker, opened.understand)
+        maintenance.merge(opened.writer)
+
+    while documents.step(commit):
+        progress(documents.done, documents.total)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from typing import NoReturn
+
+import pytest
 
 
 def wait_until(condition: Callable[[], bool], *, timeout: float = 10.0, what: str = "the condition") -> None:
@@ -13,3 +17,11 @@ def wait_until(condition: Callable[[], bool], *, timeout: float = 10.0, what: st
         if time.monotonic() > deadline:
             raise AssertionError(f"{what} did not hold within {timeout} s")
         time.sleep(0.005)
+
+
+def without_tool(what: str) -> NoReturn:
+    """Skip the test, since `what` is not installed; where CI runs it fails, for there it must be."""
+    told = f"{what} is not installed: make tools"
+    if os.environ.get("CI"):
+        pytest.fail(told)
+    pytest.skip(told)

@@ -95,6 +95,7 @@ def search(
     from query.waiting import until_fresh
 
     from ..assembly import build_embedder
+    from ..embedders import Deferred, Embedders
 
     settings = configured(data=data)
     token = None if wait_for is None else Token.parse(wait_for)
@@ -110,10 +111,11 @@ def search(
         if max_staleness is not None:
             asyncio.run(until_fresh(readers, staleness, namespace, max_staleness, settings.wait_timeout))
         snapshot = History(readers, Metrics()).snapshot(namespace, when)
+        embedders = Embedders(settings, Deferred(lambda: build_embedder(settings)), lambda embedder: embedder)
         with standing(snapshot.folder, snapshot.manifest.number):
             answer = retrieve(
                 snapshot,
-                build_embedder(settings),
+                embedders(snapshot.manifest.fingerprint.embedder),
                 question,
                 mode=DEFAULT_MODE if mode is None else mode,
                 k=DEFAULT_K if k is None else k,

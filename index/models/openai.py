@@ -15,6 +15,8 @@ from ..errors import ModelError, ModelUnavailable
 from ..types import Role
 from .base import ALIAS_THRESHOLD, unit_rows
 
+DEFAULT_MODEL = "text-embedding-3-small"
+
 _BAD_INPUT = (400, 413, 422)
 """Answers that blame the texts; after every other they may pass once the endpoint or its settings are mended."""
 _HINTS = {

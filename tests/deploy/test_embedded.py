@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-import select
 import socket
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +22,7 @@ from streams.local import Runner
 from streams.log import Log
 from tests.support import wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
-STARTED = re.compile(rb"gistream listens on (\S+)")
+from .running import process
 
 
 def settings(data: Path, **others: Any) -> Settings:
@@ -107,7 +99,8 @@ def test_one_process_writes_and_others_only_read(tmp_path: Path) -> None:
 
 def test_a_reader_over_an_empty_folder_makes_nothing_in_it(tmp_path: Path) -> None:
     with Embedded(settings(tmp_path), read_only=True) as reader:
-        assert httpx.get(f"{reader.url}/v1/status").json() == {"namespaces": {}, "dead_letters": None, "feeds": {}}
+        nothing: dict[str, object] = {"namespaces": {}, "dead_letters": None, "feeds": {}, "rebuilding": {}}
+        assert httpx.get(f"{reader.url}/v1/status").json() == nothing
         wait_until(lambda: httpx.get(f"{reader.url}/health/ready").status_code == 200, what="being ready")
     assert list(tmp_path.iterdir()) == []
 
@@ -132,30 +125,6 @@ def test_a_runner_that_stopped_makes_the_server_unready(tmp_path: Path, monkeypa
         wait_until(lambda: httpx.get(f"{server.url}/health/ready").json().get("detail") == said, what="saying so")
         assert put(server.url, "b", "Bert."), "what comes is still stored"
         assert httpx.get(f"{server.url}/health/live").status_code == 200
-
-
-@contextmanager
-def process(data: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """A server in a process of its own, and its address."""
-    program = "from deploy.embedded import serve; from deploy.settings import load; serve(load())"
-    environment = os.environ | {"GISTREAM_DATA": str(data), "GISTREAM_PORT": "0", "PYTHONPATH": str(ROOT)}
-    running = subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=subprocess.PIPE, cwd=data)
-    try:
-        yield running, _address_of(running)
-    finally:
-        running.kill()
-        running.communicate()
-
-
-def _address_of(running: subprocess.Popen[bytes]) -> str:
-    assert running.stderr is not None
-    said, deadline = b"", time.monotonic() + 60
-    while (found := STARTED.search(said)) is None or not said.endswith(b"\n"):
-        ready, _, _ = select.select([running.stderr], [], [], max(0.0, deadline - time.monotonic()))
-        more = os.read(running.stderr.fileno(), 65536) if ready else b""
-        assert more, f"no server: {said.decode()}"
-        said += more
-    return found[1].decode()
 
 
 def test_told_to_stop_it_loses_nothing_it_acknowledged(tmp_path: Path) -> None:

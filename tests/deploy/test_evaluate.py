@@ -244,7 +244,7 @@ def test_a_passage_that_cannot_be_indexed_is_named(gistream: Terminal, quay: Pat
         (("--extractor", "magic"), Exit.USAGE, "no extractor 'magic'. use rules or recorded:NAME"),
         (("--extractor", "recorded:"), Exit.USAGE, "no extractor 'recorded:'"),
         (("--extractor", "recorded:nobody"), Exit.MODEL, "extractions_nobody.jsonl.gz"),
-        (("--embedder", "magic"), Exit.USAGE, "no embedder 'magic'. use recorded, hashing or openai"),
+        (("--embedder", "magic"), Exit.USAGE, "no embedder 'magic'. use recorded, hashing, local or openai"),
         (("--embedder", "recorded"), Exit.NOT_FOUND, "no recorded vectors of"),
     ],
 )

@@ -92,6 +92,7 @@ def test_an_empty_variable_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("name", Settings.model_fields)
 def test_every_setting_is_described_and_has_a_variable(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     written = {"extractor": "recorded:gpt", "embedding_base_url": "http://localhost/v1", "data": "elsewhere"}
+    written |= {"former_embedding_base_url": "http://localhost/v1", "rebuild_on_change": "false"}
     model = {"extractor_base_url": "http://localhost/v1", "extractor_strategy": "staged", "extractor_most_tokens": "77"}
     special = {
         "chunker": "whole",

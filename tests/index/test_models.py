@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +14,12 @@ from hypothesis import strategies as st
 
 from index.models.base import Embedder, unit_rows
 from index.models.hashing import HashingEmbedder
+from index.models.local import LocalEmbedder
 from index.models.openai import OpenAIEmbedder
 from index.models.recorded import RecordedEmbedder, Recording
+from index.models.remembered import Remembering
 
+from .bert_files import tiny
 from .embedding_endpoint import Endpoint, serving
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=40), max_size=6)
@@ -27,19 +31,26 @@ def endpoint() -> Iterator[Endpoint]:
         yield endpoint
 
 
-MAKERS: dict[str, Callable[[Endpoint], Embedder]] = {
-    "hashing": lambda endpoint: HashingEmbedder(),
-    "hashing into few": lambda endpoint: HashingEmbedder(7),
-    "openai": lambda endpoint: OpenAIEmbedder("stub", base_url=endpoint.url, batch_texts=3),
-    "recorded": lambda endpoint: RecordedEmbedder(
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny(tmp_path_factory.mktemp("model"))
+
+
+MAKERS: dict[str, Callable[[Endpoint, Path], Embedder]] = {
+    "hashing": lambda endpoint, files: HashingEmbedder(),
+    "hashing into few": lambda endpoint, files: HashingEmbedder(7),
+    "local": lambda endpoint, files: LocalEmbedder(folder=files),
+    "openai": lambda endpoint, files: OpenAIEmbedder("stub", base_url=endpoint.url, batch_texts=3),
+    "recorded": lambda endpoint, files: RecordedEmbedder(
         [Recording.of({"one": [3.0, 4.0], "two": [0.0, -2.0]})], model="m", fallback=HashingEmbedder(2)
     ),
+    "remembered": lambda endpoint, files: Remembering(HashingEmbedder(9), capacity=2),
 }
 
 
 @pytest.fixture(params=MAKERS)
-def embedder(request: pytest.FixtureRequest, endpoint: Endpoint) -> Embedder:
-    return MAKERS[request.param](endpoint)
+def embedder(request: pytest.FixtureRequest, endpoint: Endpoint, files: Path) -> Embedder:
+    return MAKERS[request.param](endpoint, files)
 
 
 @given(TEXTS)
@@ -80,8 +91,8 @@ def test_threads_get_the_same_vectors(embedder: Embedder) -> None:
             assert np.array_equal(vectors, expected)
 
 
-def test_the_fingerprint_tells_models_and_dimensions_apart(endpoint: Endpoint) -> None:
-    prints = [make(endpoint).fingerprint for make in MAKERS.values()]
+def test_the_fingerprint_tells_models_and_dimensions_apart(endpoint: Endpoint, files: Path) -> None:
+    prints = [make(endpoint, files).fingerprint for make in MAKERS.values()]
     prints += [OpenAIEmbedder(name, base_url=endpoint.url, dimensions=d).fingerprint for name in "ab" for d in (4, 8)]
     prints.append(OpenAIEmbedder("a", base_url=endpoint.url, dimensions=4, longest=10).fingerprint)
     assert len(set(prints)) == len(prints)

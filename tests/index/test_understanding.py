@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from index import understanding as understanding_module
 from index.models.hashing import HashingEmbedder
 from index.types import Extraction, Role, Triple
 from index.understanding import ANSWERS, TABLE, Understanding
@@ -100,24 +99,15 @@ def test_many_answers_become_one_piece_of_the_table(tmp_path: Path) -> None:
 def test_an_answer_that_comes_while_others_are_gathered_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = Understanding(tmp_path, D)
     known.keep(ONE, "reader", said_of(*ONE))
-    keep_rows = known._keep
+    add_rows = known._extractions.add
 
     def late(*rows: Any) -> None:
         known.keep(TWO, "reader", said_of(*TWO))
-        keep_rows(*rows)
+        add_rows(*rows)
 
-    monkeypatch.setattr(known, "_keep", late)
+    monkeypatch.setattr(known._extractions, "add", late)
     known.gather()
     assert Understanding(tmp_path, D).said([ONE, TWO], "reader") == [said_of(*ONE), said_of(*TWO)]
-
-
-def test_long_lists_are_looked_up_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(understanding_module, "KEYS_PER_READ", 3)
-    known, embedder = Understanding(tmp_path, D), Counting()
-    texts = [f"text {number}" for number in range(10)]
-    known.vectors(texts, embedder)
-    assert np.array_equal(known.vectors(texts[::-1], embedder), HashingEmbedder(D).embed(texts[::-1]))
-    assert len(embedder.calls) == 1
 
 
 def test_duplicates_of_two_workers_are_harmless(tmp_path: Path) -> None:
@@ -134,15 +124,24 @@ def test_duplicates_of_two_workers_are_harmless(tmp_path: Path) -> None:
     assert np.array_equal(workers[0].vectors(["three"], Counting()), HashingEmbedder(D).embed(["three"]))
 
 
+def test_models_of_other_lengths_keep_their_own_vectors(tmp_path: Path) -> None:
+    Understanding(tmp_path, D).vectors(["one"], Counting())
+    longer = HashingEmbedder(2 * D)
+    assert np.array_equal(Understanding(tmp_path, 2 * D).vectors(["one"], longer), longer.embed(["one"]))
+    again = Counting()
+    Understanding(tmp_path, D).vectors(["one"], again)
+    assert again.calls == []
+
+
 @pytest.mark.parametrize("torn", [1, 9])
 def test_torn_newest_versions_cost_only_what_was_in_them(tmp_path: Path, torn: int) -> None:
     known, embedder = Understanding(tmp_path, D), Counting()
     for text in ("one", "two", "three"):
         known.vectors([text], embedder)
-    for path in sorted((tmp_path / f"{TABLE}.lance" / "_versions").glob("*.manifest"))[:torn]:
+    for path in sorted((tmp_path / f"{TABLE}-{D}.lance" / "_versions").glob("*.manifest"))[:torn]:
         path.write_bytes(b"")
     again, embedder = Understanding(tmp_path, D), Counting()
     again.vectors(["one", "two", "three"], embedder)
     assert embedder.calls == [["three"] if torn == 1 else ["one", "two", "three"]]
-    rows = lance.dataset(str(tmp_path / f"{TABLE}.lance")).count_rows()
+    rows = lance.dataset(str(tmp_path / f"{TABLE}-{D}.lance")).count_rows()
     assert rows == 3

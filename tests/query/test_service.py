@@ -162,7 +162,8 @@ def test_a_batch_is_stored_in_its_order(served: Served) -> None:
 
 def test_what_there_is(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
-        assert served.client.get("/v1/status").json() == {"namespaces": {}, "dead_letters": 0, "feeds": {}}
+        nothing: dict[str, object] = {"namespaces": {}, "dead_letters": 0, "feeds": {}, "rebuilding": {}}
+        assert served.client.get("/v1/status").json() == nothing
         served.put("d", "Anna met Bert.", "beta")
         served.put("d", "Carla.", "alpha")
         served.settle()

