@@ -96,7 +96,7 @@ def about_document(title: str, text: str, metadata: str) -> str:
 def sentences_of(passage: Passage) -> list[Sentence]:
     """The sentences of a passage in order. Without the passage's key or under another title they are others."""
     found = []
-    speaker = ""
+    speaker = _speaker(passage.metadata)
     for place, sentence in enumerate(sentences(passage.text)):
         # A message's later sentences are the speaker's as well, and their "I" is nobody else.
         if label := _SPEAKER.match(sentence):
@@ -114,6 +114,14 @@ def names_in(sentence: str) -> dict[str, int]:
         if form := _form_of_name(name.text):
             found[form] = found.get(form, 0) | (DOUBTFUL if name.doubtful else SURE)
     return found
+
+
+def _speaker(metadata: str) -> str:
+    """Who says what no label in the text gives to anybody, as a label."""
+    if '"speaker"' not in metadata:
+        return ""
+    speaker = json.loads(metadata).get("speaker")
+    return f"{clean(speaker)}: " if isinstance(speaker, str) and speaker.strip() else ""
 
 
 @lru_cache(maxsize=1 << 15)

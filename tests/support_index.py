@@ -26,10 +26,11 @@ def a_passage(
     memory: str = "",
     metadata: str = "{}",
     event_time: int | None = None,
+    about: str = "",
 ) -> Passage:
     """The only passage of document `id`."""
     read = Extraction(memory, (), tuple(Triple(*triple) for triple in triples))
-    return Passage(passage_key("reference", id, text, 0), id, title, text, metadata, event_time, read)
+    return Passage(passage_key("reference", id, text, 0), id, title, text, metadata, event_time, read, about)
 
 
 class SmallIndex:
