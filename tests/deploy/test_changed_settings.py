@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -84,8 +86,9 @@ def test_killed_in_the_middle_of_a_rebuild_it_answers_and_goes_on(tmp_path: Path
         pipeline = build_pipeline(now)
         assert made(data) == pipeline.fingerprint
         assert not list(verify(Home(data), "ns", pipeline))
-        passages = [text for text in endpoint.sent() if text.endswith("at Dock Nine.")]
-        assert len(passages) - len(set(passages)) <= 64, "at most the batch under way is paid for twice"
+        bought = Counter(text for text in endpoint.sent() if text.endswith("at Dock Nine."))
+        twice = {re.findall(r"boat (\w+)", text)[0] for text, times in bought.items() if times > 1}
+        assert len(twice) <= 64 and max(bought.values()) <= 2, "at most the batch under way is paid for twice"
 
 
 def held(endpoint: Endpoint, request: dict[str, Any]) -> dict[str, Any]:
