@@ -26,7 +26,8 @@ class Vectors(Protocol):
     """Float32 vectors (d,) of unit length, or zero, each of one item (a dense number); an item has at most one.
 
     A version never changes; any number of threads may read it. Every score is the exact cosine: a float64 dot product,
-    summed from left to right and rounded to 12 decimals. Implementations differ in which items a search may miss.
+    summed in the same order for every row and rounded to 12 decimals. Implementations differ in which items a search
+    may miss.
     """
 
     @property
@@ -64,8 +65,47 @@ def _sum_products(vectors: NDArray[np.floating[Any]], rows: Int64s, q: Float64s)
     return sums
 
 
+@compiled
+def _sum_half_products(bits: NDArray[np.uint16], rows: Int64s, q: Float64s) -> Float64s:
+    """The same for float16 rows, given as their bits: read where they lie, which a copy to float32 takes thrice as
+    long as.
+
+    Without its exponent's bias a float16 is a float32 that is 2^112 times smaller, exactly. Eight sums side by side, in
+    one order for every row.
+    """
+    d = len(q)
+    sums = np.zeros(len(rows), np.float64)
+    raw = np.empty(d, np.uint32)
+    small = raw.view(np.float32)
+    for at in range(len(rows)):
+        row = rows[at]
+        for i in range(d):
+            half = np.uint32(bits[row, i])
+            raw[i] = ((half & np.uint32(0x7FFF)) << np.uint32(13)) | ((half & np.uint32(0x8000)) << np.uint32(16))
+        a = b = c = e = f = g = h = j = 0.0
+        for i in range(0, d - 7, 8):
+            a += small[i] * q[i]
+            b += small[i + 1] * q[i + 1]
+            c += small[i + 2] * q[i + 2]
+            e += small[i + 3] * q[i + 3]
+            f += small[i + 4] * q[i + 4]
+            g += small[i + 5] * q[i + 5]
+            h += small[i + 6] * q[i + 6]
+            j += small[i + 7] * q[i + 7]
+        total = ((a + b) + (c + e)) + ((f + g) + (h + j))
+        for i in range(d // 8 * 8, d):
+            total += small[i] * q[i]
+        sums[at] = total * 2.0**112
+    return sums
+
+
 def exact_scores(vectors: NDArray[np.floating[Any]], rows: Int64s, q: Float64s) -> Float64s:
-    """Cosines (m,) of the rows (m,) of a matrix (n, d) of unit vectors with q (d,), as every Vectors gives them."""
+    """Dot products (m,) of the rows (m,) of a matrix (n, d) of unit vectors with q (d,), as every Vectors gives them.
+
+    The matrix is float32 or float16.
+    """
+    if vectors.dtype == np.float16:
+        return np.round(_sum_half_products(vectors.view(np.uint16), rows, q), DECIMALS)
     return np.round(_sum_products(vectors, rows, q), DECIMALS)
 
 

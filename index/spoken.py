@@ -111,17 +111,15 @@ class Spoken:
     def n_titles(self) -> int:
         return int(np.count_nonzero(self.titles.totals))
 
-    def best(self, passages: Int64s, *questions: Float64s) -> list[Float64s]:
-        """Per question (d,) the largest dot product of each passage's sentences with it; 0 where it has none."""
+    def best(self, passages: Int64s, question: Float64s) -> Float64s:
+        """The largest dot product of each passage's sentences with a vector (d,); 0 where it has none."""
         ptr, sentences, _ = gathered(self.said.chains, passages)
+        largest = np.zeros(len(passages))
         filled = np.flatnonzero(np.diff(ptr))
-        found = []
-        for scores in self.vectors.score_all(sentences.astype(np.int64), questions):
-            largest = np.zeros(len(passages))
-            if len(filled):
-                largest[filled] = np.maximum.reduceat(scores, ptr[filled])
-            found.append(largest)
-        return found
+        if len(filled):
+            scores = self.vectors.scores(sentences, question)
+            largest[filled] = np.maximum.reduceat(scores, ptr[filled])
+        return largest
 
 
 def nothing_said(dimensions: int) -> Spoken:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -157,14 +156,6 @@ class VectorTable:
         if len(rows) and rows.min() < 0:
             raise StoreError(f"item {asked[rows < 0][0]} has no vector", hint="Score items of the same snapshot only.")
         return exact_scores(self._store.vectors, rows, question(q, self.d))
-
-    def score_all(self, items: Int64s, questions: Sequence[Float64s]) -> list[Float64s]:
-        """`scores` for each of several vectors (d,), of any length."""
-        rows = self.rows_of(items)
-        if len(rows) and rows.min() < 0:
-            raise StoreError(f"item {items[rows < 0][0]} has no vector", hint="Score items of the same snapshot only.")
-        vectors = self._store.vectors[rows].astype(np.float32)
-        return [exact_scores(vectors, np.arange(len(rows)), question(q, self.d)) for q in questions]
 
     def search(
         self, q: Float64s, k: int, *, positive: bool = False, among: Mask | None = None

@@ -42,7 +42,7 @@ class FusedTold:
         numbers, places = spoken.sentences(passage)
         best = None
         if len(numbers):
-            [scores] = spoken.vectors.score_all(numbers, [mixture.vector])
+            scores = spoken.vectors.scores(numbers, mixture.vector)
             best = sentences(self._rows[passage].text)[int(places[np.argmax(scores)])]
         parts = Parts(
             passage=0.5 * float(mixture.cosines[passage]),

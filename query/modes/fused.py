@@ -17,7 +17,7 @@ from index.types import Question, Role
 from .asked import Asked, names_asked, rest_of
 from .base import Float64s, Int64s, Ranking, Scored, best_first, passage_keys
 from .links import Leap, Linking, specificity
-from .mixture import Blend, Mixture, word_shares
+from .mixture import Blend, Mixture, WordShares
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,14 @@ class FusedMode:
                 hint="ask in another mode, or set GISTREAM_SENTENCES=true and run `gistream rebuild NAMESPACE`",
             )
         asked = names_asked(snapshot.spoken, question.text, partial(specificity, snapshot))
-        words = self.word_weight * word_shares(snapshot, question.text)
+        shares = WordShares(snapshot, question.text)
+        words = self.word_weight * shares.of(question.text)
         named = Mixture(snapshot, question.to_passages, words, asked.titles, self.title_weight)
         found = named.candidates(self.candidate_k, eligible)
         if not len(found):
             return Ranking((), FusedTrace(asked, None, None, {}))
         anchor = _first(snapshot, found, named.of(found))
-        rest, asking = self._rest(snapshot, question, asked, words, anchor)
+        rest, asking = self._rest(snapshot, question, asked, shares, anchor)
         if asking is not None:
             found = np.union1d(found, asking.candidates(self.candidate_k, eligible))
         blend = Blend(anchor, named, asking or named, snapshot.spoken.neighbours, self.context_weight)
@@ -81,7 +82,7 @@ class FusedMode:
         return Ranking(tuple(map(Scored, numbers[order].tolist(), totals[order].tolist())), trace)
 
     def _rest(
-        self, snapshot: Snapshot, question: Question, asked: Asked, words: Float64s, anchor: int
+        self, snapshot: Snapshot, question: Question, asked: Asked, shares: WordShares, anchor: int
     ) -> tuple[str | None, Mixture | None]:
         """The rest of the question once the anchor is found, and the scores for it."""
         about = int(snapshot.spoken.about[anchor])
@@ -93,8 +94,8 @@ class FusedMode:
         # Not brought to unit length again: what is left of a question is less sure of itself, which keeps the anchor
         # in front.
         vector = (1 - self.rest_weight) * question.to_passages + self.rest_weight * question.encode(rest)
-        both = (1 - self.rest_weight) * words + self.rest_weight * self.word_weight * word_shares(snapshot, rest)
-        return rest, Mixture(snapshot, vector, both, asked.titles, self.title_weight)
+        words = (1 - self.rest_weight) * shares.of(question.text) + self.rest_weight * shares.of(rest)
+        return rest, Mixture(snapshot, vector, self.word_weight * words, asked.titles, self.title_weight)
 
 
 def _first(snapshot: Snapshot, passages: Int64s, scores: Float64s) -> int:

@@ -144,7 +144,7 @@ def _names_of(snapshot: Snapshot, passage: int, question: Float64s) -> dict[int,
     """
     spoken = snapshot.spoken
     sentences, _ = spoken.sentences(passage)
-    [nearness] = spoken.vectors.score_all(sentences, [question])
+    nearness = spoken.vectors.scores(sentences, question)
     found: dict[int, tuple[float, int]] = {}
     about = int(spoken.about[passage])
     for sentence, near in zip(sentences.tolist(), nearness.tolist(), strict=True):

@@ -9,6 +9,7 @@ import numpy as np
 
 from index.attributes import Mask
 from index.snapshot import Snapshot
+from index.text import terms
 
 from .base import Float64s, Int64s
 from .bm25 import BM25Mode
@@ -44,7 +45,7 @@ class Mixture:
         new = np.unique(passages[~self._known[passages]])
         if len(new):
             self.cosines[new] = self._snapshot.passages.scores(new, self.vector)
-            [self.sentences[new]] = self._snapshot.spoken.best(new, self.vector)
+            self.sentences[new] = self._snapshot.spoken.best(new, self.vector)
             mixed = 0.5 * self.cosines[new] + 0.5 * self.sentences[new] + self.words[new] + self.titles[new]
             self._scores[new] = mixed
             self._known[new] = True
@@ -97,13 +98,23 @@ class Blend:
         return self.context_weight * np.maximum(0.0, best - base)
 
 
-def word_shares(snapshot: Snapshot, text: str) -> Float64s:
-    """BM25 of every passage number (passages,) as a share of the best."""
-    scores = np.zeros(len(snapshot.lengths))
-    for term in WORDS.matched(snapshot, text):
-        scores[term.passages] += term.weights
-    best = scores.max(initial=0.0)
-    return scores / best if best > 0 else scores
+class WordShares:
+    """BM25 of passages as a share of the best, for a question and for parts of it: the words are looked up once."""
+
+    def __init__(self, snapshot: Snapshot, question: str) -> None:
+        self._n = len(snapshot.lengths)
+        self._times = terms(question)
+        self._matched = list(WORDS.matched(snapshot, question))
+
+    def of(self, part: str) -> Float64s:
+        """Shares of every passage number (passages,) for the question, or for a part of it in whole words."""
+        scores = np.zeros(self._n)
+        times = terms(part)
+        for term in self._matched:
+            if term.term in times:
+                scores[term.passages] += term.weights * (times[term.term] / self._times[term.term])
+        best = scores.max(initial=0.0)
+        return scores / best if best > 0 else scores
 
 
 def largest(scores: Float64s, k: int) -> Int64s:

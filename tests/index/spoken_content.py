@@ -23,9 +23,9 @@ def spoken_content(snapshot: Snapshot) -> dict[str, Any]:
         for numbers in (snapshot.kinds.passages, kinds.sentences, kinds.names, kinds.words)
     )
     living = snapshot.live_passages
-    [best] = spoken.best(living, QUESTION)
+    best = spoken.best(living, QUESTION)
     said = np.concatenate([np.empty(0, np.int64), *(spoken.sentences(passage)[0] for passage in living.tolist())])
-    [scores] = spoken.vectors.score_all(said, [QUESTION])
+    scores = spoken.vectors.scores(said, QUESTION)
     sessions = {
         kinds.sessions.keys[session]: [passages[p] for _, p in held] for session, held in spoken.sessions.items()
     }
