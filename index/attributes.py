@@ -97,7 +97,8 @@ class AttributeReader:
         Raises StoreError where the table cannot be read.
         """
         with self._lock:
-            if number == self._newest:
+            # One snapshot reached on two ways may know of more numbers the second time.
+            if number == self._newest and length == len(self._known.event_times):
                 return self._known
             fragments = frozenset(fragment.fragment_id for fragment in passages.get_fragments())
             if number < self._newest:

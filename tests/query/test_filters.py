@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -299,3 +300,12 @@ def test_a_filter_that_makes_no_sense_is_refused(wrong: dict[str, Any], says: st
 def test_a_phrase_without_a_word_is_refused(index: SmallIndex) -> None:
     with pytest.raises(BadRequest, match="has no word"):
         Filter(phrase="?!").mask(index.snapshot)
+
+
+def test_a_mask_is_as_long_as_its_snapshot_also_where_that_is_reached_again(index: SmallIndex) -> None:
+    """By way of another snapshot, which has given more numbers meanwhile."""
+    snapshot, filter = index.snapshot, Filter(where={"revision": Condition(equals=1)})
+    longer = replace(snapshot, lengths=np.concatenate((snapshot.lengths, np.zeros(3, np.int64))))
+    for one in (snapshot, longer, snapshot):
+        mask = filter.mask(replace(one))
+        assert mask is not None and len(mask) == len(one.lengths) and mask.sum() == 40
