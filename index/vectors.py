@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .cosine import DECIMALS, NOTHING, Float32s, Float64s, Int64s, Mask, best, exact_scores, marked, question
+from .codes import bounds, encode
+from .cosine import NOTHING, Float32s, Float64s, Int64s, Mask, best, exact_scores, marked, question
 from .errors import StoreError
 
 _FIRST_CAPACITY = 256
@@ -21,6 +22,10 @@ class _Store:
 
     def __init__(self, capacity: int, d: int, dtype: type[np.floating[Any]]) -> None:
         self.vectors: NDArray[np.floating[Any]] = np.empty((capacity, d), dtype)
+        # Float16 is for vectors that are looked at where others led to them: they are never searched through.
+        coded = capacity if dtype is np.float32 else 0
+        self.codes: NDArray[np.int8] = np.empty((coded, d), np.int8)
+        self.steps: Float64s = np.empty(coded, np.float64)
         self.items: Int64s = np.empty(capacity, np.int64)
         self.used = 0
 
@@ -28,6 +33,8 @@ class _Store:
         end = self.used + len(items)
         self.items[self.used : end] = items
         self.vectors[self.used : end] = vectors
+        if len(self.codes):
+            encode(self.vectors[self.used : end], self.codes[self.used : end], self.steps[self.used : end])
         self.used = end
 
 
@@ -37,7 +44,8 @@ class VectorTable:
 
     `extend` copies 9 bytes a row (is it live, which row is an item's) and appends; only where the shared matrix is full
     are the live rows copied to one of twice the size, so dead rows never pile up. One thread may extend. Dead rows, the
-    order of the rows and the capacity change no digit of a score.
+    order of the rows and the capacity change no digit of a score. A search looks through a copy of a byte a number, and
+    compares what may be among the best exactly.
 
     >>> table = VectorTable.empty(2).extend([7, 9], [[1.0, 0.0], [0.6, 0.8]])
     >>> table.search(np.array([0.0, 1.0]), k=1)
@@ -169,19 +177,13 @@ class VectorTable:
         return best(self._store.items[rows], exact_scores(self._store.vectors, rows, asked), k, positive)
 
     def _candidates(self, q: Float64s, k: int, live: Mask) -> Int64s:
-        """Live rows that may be among the k best: a float32 product, with room for twice its largest error.
-
-        A dot product of d float32 numbers is wrong by at most d·2⁻²⁴·Σ|xᵢqᵢ| to first order in whatever order it is
-        summed (Higham, Accuracy and Stability of Numerical Algorithms, eq. 3.5), the sum is at most ‖x‖‖q‖, and
-        rounding q adds one more 2⁻²⁴.
-        """
-        if k >= np.count_nonzero(live):
+        """Live rows that may be among the k best: whose score may reach what the k-th has at least."""
+        if k >= np.count_nonzero(live) or not len(self._store.codes):
             return np.flatnonzero(live)
-        rough = self._store.vectors[: self.n_rows] @ q.astype(np.float32)
-        rough[~live] = -np.inf
-        margin = (self.d + 2) * 2.0**-24 * float(np.linalg.norm(q)) * (1 + _NORM_SLACK) + 10.0**-DECIMALS
-        kth = float(np.partition(rough, self.n_rows - k)[self.n_rows - k])
-        return np.flatnonzero(rough >= kth - 2 * margin)
+        rough, wrong = bounds(self._store.codes[: self.n_rows], self._store.steps[: self.n_rows], q)
+        least = np.where(live, rough - wrong, -np.inf)
+        kth = np.partition(least, self.n_rows - k)[self.n_rows - k]
+        return np.flatnonzero(live & (rough + wrong >= kth))
 
 
 def _grown(store: _Store, live: Mask, room: int) -> tuple[_Store, Mask]:
