@@ -106,10 +106,11 @@ class Snapshot:
     spoken: Spoken
     """Sentences, names, titles and sessions; empty where the index keeps no sentences."""
 
-    def rows(self, table: TableName, keys: Sequence[Key]) -> list[dict[str, Any]]:
-        """Rows of a table without their vectors, in no particular order."""
+    def rows(self, table: TableName, keys: Sequence[Key], without: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """Rows of a table without their vectors and some other columns, in no particular order."""
         dataset = self.dataset(table)
-        return read_rows(dataset, keys, [name for name in dataset.schema.names if name != "vector"]) if keys else []
+        columns = [name for name in dataset.schema.names if name != "vector" and name not in without]
+        return read_rows(dataset, keys, columns) if keys else []
 
     def documents_by_id(self, ids: Sequence[str]) -> dict[str, Document]:
         """Rows of these documents, tombstones included; unknown ids are left out."""
@@ -117,8 +118,10 @@ class Snapshot:
         return {row["id"]: records.document(row) for row in rows}
 
     def passage_rows(self, numbers: Iterable[int]) -> dict[int, Passage]:
-        rows = self.rows("passages", [self.kinds.passages.keys[number] for number in numbers])
-        return {cast(int, self.kinds.passages.find(row["key"])): records.passage(row) for row in rows}
+        """Passages by number, without the entities and triples read in them: lists of lists take longest to fetch."""
+        unread: dict[str, Any] = {"entities": (), "triples": ()}
+        rows = self.rows("passages", [self.kinds.passages.keys[number] for number in numbers], without=[*unread])
+        return {cast(int, self.kinds.passages.find(row["key"])): records.passage(row | unread) for row in rows}
 
     def fact_rows(self, numbers: Iterable[int]) -> dict[int, Fact]:
         rows = self.rows("facts", [self.kinds.facts.keys[number] for number in numbers])

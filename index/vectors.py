@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .codes import bounds, encode
+from .codes import encode, reaching
 from .cosine import NOTHING, Float32s, Float64s, Int64s, Mask, best, exact_scores, marked, question
 from .errors import StoreError
 
@@ -180,10 +180,7 @@ class VectorTable:
         """Live rows that may be among the k best: whose score may reach what the k-th has at least."""
         if k >= np.count_nonzero(live) or not len(self._store.codes):
             return np.flatnonzero(live)
-        rough, wrong = bounds(self._store.codes[: self.n_rows], self._store.steps[: self.n_rows], q)
-        least = np.where(live, rough - wrong, -np.inf)
-        kth = np.partition(least, self.n_rows - k)[self.n_rows - k]
-        return np.flatnonzero(live & (rough + wrong >= kth))
+        return reaching(self._store.codes[: self.n_rows], self._store.steps[: self.n_rows], live, q, k)
 
 
 def _grown(store: _Store, live: Mask, room: int) -> tuple[_Store, Mask]:
