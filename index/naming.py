@@ -24,7 +24,8 @@ DOUBTFUL = 1
 
 _POSSESSIVE = re.compile(r"['’]s\b")
 _BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
-_SPEAKER = re.compile(r"^[^\W_][\w .'’-]{0,39}:\s", re.MULTILINE)
+_SPEAKER = re.compile(r"^[^\W_][\w.'’-]{0,39}+(?: [\w.'’-]{1,39}+){0,2}:\s", re.MULTILINE)
+"""A label of three words at most: what is longer introduces a list."""
 _ELIDED = frozenset("s t re ve ll m d".split())
 """What an elision leaves of a word; `terms` drops it, and may change the word before it."""
 _CHAT = ("conversation", "session", "speaker")

@@ -90,3 +90,13 @@ def best_first(keys: Sequence[Key], *scores: Float64s) -> Int64s:
 def passage_keys(snapshot: Snapshot, numbers: Int64s) -> list[Key]:
     """Keys (n,) of passage numbers (n,)."""
     return [snapshot.kinds.passages.keys[number] for number in numbers.tolist()]
+
+
+def leading(snapshot: Snapshot, numbers: Int64s, scores: Float64s, k: int) -> tuple[Scored, ...]:
+    """The k best of passages (n,) with their scores (n,), best first; equal ones in order of key."""
+    if len(scores) > k:
+        # A hair below the k-th, so that rounding cannot part those that count as equal.
+        kept = scores >= np.partition(scores, len(scores) - k)[len(scores) - k] - 1e-9
+        numbers, scores = numbers[kept], scores[kept]
+    order = best_first(passage_keys(snapshot, numbers), scores)[:k]
+    return tuple(map(Scored, numbers[order].tolist(), scores[order].tolist()))

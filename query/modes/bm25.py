@@ -15,7 +15,7 @@ from index.snapshot import Snapshot
 from index.text import terms
 from index.types import Question, Role
 
-from .base import Float64s, Ranking, Scored, best_first, passage_keys
+from .base import Float64s, Ranking, leading
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,7 @@ class BM25Mode:
         scores: Float64s = np.bincount(place, np.concatenate([term.weights for term in matched])).astype(np.float64)
         if eligible is not None:
             numbers, scores = numbers[eligible[numbers]], scores[eligible[numbers]]
-        if len(scores) > k:
-            # A hair below the k-th, so that rounding cannot part those that count as equal.
-            kept = scores >= np.partition(scores, len(scores) - k)[len(scores) - k] - 1e-9
-            numbers, scores = numbers[kept], scores[kept]
-        order = best_first(passage_keys(snapshot, numbers), scores)[:k]
-        return Ranking(tuple(map(Scored, numbers[order].tolist(), scores[order].tolist())), BM25Trace(matched))
+        return Ranking(leading(snapshot, numbers, scores, k), BM25Trace(matched))
 
     def matched(self, snapshot: Snapshot, text: str) -> Iterator[MatchedTerm]:
         """The words of a text that occur, in alphabetical order."""

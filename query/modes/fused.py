@@ -15,7 +15,7 @@ from index.snapshot import Snapshot
 from index.types import Question, Role
 
 from .asked import Asked, names_asked, rest_of
-from .base import Float64s, Int64s, Ranking, Scored, best_first, passage_keys
+from .base import Int64s, Ranking, leading
 from .links import Leap, Linking, specificity
 from .mixture import Blend, Mixture, WordShares
 
@@ -64,7 +64,7 @@ class FusedMode:
         found = named.candidates(self.candidate_k, eligible)
         if not len(found):
             return Ranking((), FusedTrace(asked, None, None, {}))
-        anchor = _first(snapshot, found, named.of(found))
+        [(anchor, _)] = leading(snapshot, found, named.of(found), 1)
         rest, asking = self._rest(snapshot, question, asked, shares, anchor)
         if asking is not None:
             found = np.union1d(found, asking.candidates(self.candidate_k, eligible))
@@ -74,12 +74,7 @@ class FusedMode:
         numbers, totals, leaps = self.linking.leap(snapshot, question_vector, asked.names, found, blend.of)
         if eligible is not None:
             numbers, totals = numbers[eligible[numbers]], totals[eligible[numbers]]
-        if len(numbers) > k:
-            kept = totals >= np.partition(totals, len(totals) - k)[len(totals) - k] - 1e-9
-            numbers, totals = numbers[kept], totals[kept]
-        order = best_first(passage_keys(snapshot, numbers), totals)[:k]
-        trace = FusedTrace(asked, rest, blend, leaps)
-        return Ranking(tuple(map(Scored, numbers[order].tolist(), totals[order].tolist())), trace)
+        return Ranking(leading(snapshot, numbers, totals, k), FusedTrace(asked, rest, blend, leaps))
 
     def _rest(
         self, snapshot: Snapshot, question: Question, asked: Asked, shares: WordShares, anchor: int
@@ -96,12 +91,6 @@ class FusedMode:
         vector = (1 - self.rest_weight) * question.to_passages + self.rest_weight * question.encode(rest)
         words = (1 - self.rest_weight) * shares.of(question.text) + self.rest_weight * shares.of(rest)
         return rest, Mixture(snapshot, vector, self.word_weight * words, asked.titles, self.title_weight)
-
-
-def _first(snapshot: Snapshot, passages: Int64s, scores: Float64s) -> int:
-    near = passages[scores >= scores.max() - 1e-9]
-    order = best_first(passage_keys(snapshot, near), scores[scores >= scores.max() - 1e-9])
-    return int(near[order[0]])
 
 
 def _beside(snapshot: Snapshot, passages: Int64s) -> Int64s:

@@ -12,7 +12,7 @@ from index.attributes import Mask
 from index.snapshot import Snapshot
 from index.types import Question, Role
 
-from .base import Ranking, Scored, best_first, passage_keys
+from .base import Ranking, leading
 from .bm25 import BM25Mode, BM25Trace
 from .dense import DenseMode, DenseTrace
 
@@ -52,5 +52,4 @@ class HybridMode:
             for rank, (passage, _) in enumerate(found, start=1):
                 fused[passage] += 1 / (self.constant + rank)
         numbers, scores = np.array([*fused], np.int64), np.array([*fused.values()])
-        order = best_first(passage_keys(snapshot, numbers), scores)[:k]
-        return Ranking(tuple(map(Scored, numbers[order].tolist(), scores[order].tolist())), trace)
+        return Ranking(leading(snapshot, numbers, scores, k), trace)

@@ -60,6 +60,8 @@ def test_sure_and_doubtful_names_of_a_sentence() -> None:
         ("", "nobody was there", {}, ""),
         ("", "Ida: I keep the lamp of Varn.", {}, ""),
         ("", "It burns.\nIda: I keep the lamp of Varn.", {}, ""),
+        ("", "Ida van Holm: I keep the lamp of Varn.", {}, ""),
+        ("", "The lamps of Varn are three: one is lit.", {}, "Varn"),
         ("", "Ida Holm keeps the lamp.", {"speaker": "Bo"}, ""),
         ("", "Ida Holm keeps the lamp.", {"session": 3}, ""),
         ("", "", {}, ""),
