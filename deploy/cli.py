@@ -11,6 +11,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from index.memory import keep_few_arenas
+
 from . import show
 from .commands import (
     dead_letters,
@@ -67,6 +69,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     # Products of a few vectors gain nothing from threads, and waiting for a busy core can cost them tenfold.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    keep_few_arenas()
     try:
         app(args=arguments, prog_name="gistream")
     except SystemExit as end:

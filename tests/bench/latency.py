@@ -24,6 +24,7 @@ from typing import Any
 
 from deploy.warm import warm_up
 from index.home import Home
+from index.memory import keep_few_arenas
 from index.reader import Reader
 from query.readers import PAUSE_SECONDS
 from query.retrieve import MODES, retrieve
@@ -167,6 +168,8 @@ def measure(folder: Path, passages: int, seconds: float) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    # As the command does.
+    keep_few_arenas()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--passages", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=30.0, help="how long documents stream in")
