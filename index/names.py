@@ -79,6 +79,11 @@ def names(sentence: str, *, opens: bool = True) -> list[Name]:
     Names are runs of capitalised words, joined by connectors such as "of the", and quoted titles. Leading articles,
     function words at the start of the sentence, months and weekdays are no names, nor is a run of more than 8 words.
     """
+    return list(_names(sentence, opens))
+
+
+@lru_cache(maxsize=1 << 13)
+def _names(sentence: str, opens: bool) -> tuple[Name, ...]:
     quoted = [name for found in _QUOTED.finditer(sentence) if (name := _quotation(found)) is not None]
     openings = _openings(sentence) if opens else ()
     runs: list[Name] = []
@@ -88,12 +93,12 @@ def names(sentence: str, *, opens: bool = True) -> list[Name]:
             text, at, doubtful = read
             runs.append(Name(text, start + at, end, doubtful))
     if not quoted:
-        return runs
+        return tuple(runs)
     found: list[Name] = []
     for name in sorted([*quoted, *runs], key=lambda name: (name.start, -name.end)):
         if not found or name.end > found[-1].end:  # else it stands inside a quoted title
             found.append(name)
-    return found
+    return tuple(found)
 
 
 def _openings(sentence: str) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 MOST_WORDS = 60
 MOST_CHARACTERS = 600
@@ -48,8 +49,14 @@ _WORD = re.compile(r"\S+\s*")
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text in order, without the white space around them; none is empty."""
+    return list(_sentences(text))
+
+
+@lru_cache(maxsize=1 << 10)
+def _sentences(text: str) -> tuple[str, ...]:
+    # Who reads a passage and who indexes its sentences ask one after the other.
     pieces = (text[start:end].strip() for start, end in spans(text))
-    return [piece for piece in pieces if piece]
+    return tuple(piece for piece in pieces if piece)
 
 
 def spans(text: str) -> list[tuple[int, int]]:
