@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .graph.incidence import Words
+from .graph.incidence import Incidence, Words
 from .keys import whole
 from .types import Key
 
@@ -55,6 +55,17 @@ class Numbers:
     def of(self, keys: Sequence[Key]) -> NDArray[np.int64]:
         """Numbers (m,) of keys that all have one."""
         return np.fromiter((self._number[key] for key in keys), np.int64, len(keys))
+
+
+def numbered(
+    entries: Incidence, rows: Numbers, cols: Numbers
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Row numbers, column numbers and weights (m,) of entries; unseen keys get the next numbers."""
+    return (
+        rows.assign(entries.row_high, entries.row_low),
+        cols.assign(entries.col_high, entries.col_low),
+        entries.weight,
+    )
 
 
 class Grown:

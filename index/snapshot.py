@@ -23,7 +23,7 @@ from .holding import leaves, moved
 from .keys import halves
 from .limits import EXACT_MAX
 from .manifest import Manifest
-from .numbers import Grown, Numbers
+from .numbers import Grown, Numbers, numbered
 from .records import TABLES, TableName
 from .spoken import Spoken, follow, nothing_said
 from .tables import open_dataset, read_among, read_columns, read_rows
@@ -210,8 +210,8 @@ def advance(old: Snapshot, manifest: Manifest, delta: Segment, read: Step | None
     heads, tails = (kinds.entities.assign(*_halves(fact_rows[end])) for end in ("head", "tail"))
     kinds.endpoints.fill(kinds.facts.of(fact_rows["key"].to_pylist()), np.stack([heads, tails], axis=1))
 
-    terms, in_passages, frequency = _numbered(delta[Relation.TERMS], kinds.terms, kinds.passages)
-    of_facts, supporting, support = _numbered(delta[Relation.SUPPORTS], kinds.facts, kinds.passages)
+    terms, in_passages, frequency = numbered(delta[Relation.TERMS], kinds.terms, kinds.passages)
+    of_facts, supporting, support = numbered(delta[Relation.SUPPORTS], kinds.facts, kinds.passages)
     ends, others, weights = _edges(delta, kinds)
     spoken = follow(old.spoken, delta, kinds.passages, sentence_rows)
     lengths = np.zeros(len(kinds.passages), np.int64)
@@ -260,19 +260,11 @@ def _moved(held: Vectors, dataset: Any, numbers: Numbers, rows: Incidence, come:
     return moved(held, dataset, numbers, born, dead, vectors)
 
 
-def _numbered(entries: Incidence, rows: Numbers, cols: Numbers) -> tuple[Int64s, Int64s, NDArray[np.int64]]:
-    return (
-        rows.assign(entries.row_high, entries.row_low),
-        cols.assign(entries.col_high, entries.col_low),
-        entries.weight,
-    )
-
-
 def _edges(delta: Segment, kinds: Kinds) -> tuple[Int64s, Int64s, Int64s]:
     """The delta of CogitoRAG's symmetric graph, [[links + aliases, mentions], [mentions', 0]], as node entries."""
-    entities, in_passages, mentions = _numbered(delta[Relation.MENTIONS], kinds.entities, kinds.passages)
-    low, high, links = _numbered(delta[Relation.LINKS], kinds.entities, kinds.entities)
-    one, other, aliases = _numbered(delta[Relation.ALIASES], kinds.entities, kinds.entities)
+    entities, in_passages, mentions = numbered(delta[Relation.MENTIONS], kinds.entities, kinds.passages)
+    low, high, links = numbered(delta[Relation.LINKS], kinds.entities, kinds.entities)
+    one, other, aliases = numbered(delta[Relation.ALIASES], kinds.entities, kinds.entities)
     mentioned, linked, alike = kinds.weights.scaled(mentions, links, aliases)
     ends = [2 * entities, 2 * in_passages + 1, 2 * low, 2 * high, 2 * one]
     others = [2 * in_passages + 1, 2 * entities, 2 * high, 2 * low, 2 * other]

@@ -18,7 +18,7 @@ from .graph.rows import SparseRows
 from .graph.segment import Relation, Segment
 from .keys import halves
 from .naming import SURE, name_key
-from .numbers import Grown, Numbers
+from .numbers import Grown, Numbers, numbered
 from .vectors import VectorTable
 
 Int64s = NDArray[np.int64]
@@ -133,12 +133,12 @@ def nothing_said(dimensions: int) -> Spoken:
 def follow(old: Spoken, delta: Segment, passages: Numbers, rows: Any) -> Spoken:
     """`old` plus a delta; `rows` are those that came to the table `sentences` (key, vector)."""
     kinds = old.kinds
-    of_passages, said, places = _numbered(delta[Relation.SENTENCES], passages, kinds.sentences)
+    of_passages, said, places = numbered(delta[Relation.SENTENCES], passages, kinds.sentences)
     kinds.passage_of.fill(said, of_passages[:, None])
     passage_of = cast(Int64s, kinds.passage_of.view(len(kinds.sentences))[:, 0])
-    names, in_sentences, weights = _numbered(delta[Relation.NAMES], kinds.names, kinds.sentences)
-    titled, in_titled, mentions = _numbered(delta[Relation.TITLED], kinds.names, kinds.sentences)
-    passage, about, turns_of = _numbered(delta[Relation.ABOUT], passages, kinds.names)
+    names, in_sentences, weights = numbered(delta[Relation.NAMES], kinds.names, kinds.sentences)
+    titled, in_titled, mentions = numbered(delta[Relation.TITLED], kinds.names, kinds.sentences)
+    passage, about, turns_of = numbered(delta[Relation.ABOUT], passages, kinds.names)
 
     names = np.concatenate([names, titled])
     in_sentences = np.concatenate([in_sentences, in_titled])
@@ -165,14 +165,6 @@ def follow(old: Spoken, delta: Segment, passages: Numbers, rows: Any) -> Spoken:
 
 def _word_key(word: str) -> bytes:
     return keys.key("word", word)
-
-
-def _numbered(entries: Incidence, rows: Numbers, cols: Numbers) -> tuple[Int64s, Int64s, Int64s]:
-    return (
-        rows.assign(entries.row_high, entries.row_low),
-        cols.assign(entries.col_high, entries.col_low),
-        entries.weight,
-    )
 
 
 def _title_words(entries: Incidence, kinds: SpokenKinds) -> tuple[Int64s, Int64s, Int64s]:

@@ -15,7 +15,7 @@ from index.snapshot import Snapshot
 from index.types import Question, Role
 
 from .asked import Asked, names_asked, rest_of
-from .base import Int64s, Ranking, leading
+from .base import Float64s, Int64s, Ranking, leading
 from .links import Leap, Linking, specificity
 from .mixture import Blend, Mixture, WordShares
 
@@ -59,13 +59,13 @@ class FusedMode:
             )
         asked = names_asked(snapshot.spoken, question.text, partial(specificity, snapshot))
         shares = WordShares(snapshot, question.text)
-        words = self.word_weight * shares.of(question.text)
-        named = Mixture(snapshot, question.to_passages, words, asked.titles, self.title_weight)
+        whole = shares.of(question.text)
+        named = Mixture(snapshot, question.to_passages, self.word_weight * whole, asked.titles, self.title_weight)
         found = named.candidates(self.candidate_k, eligible)
         if not len(found):
             return Ranking((), FusedTrace(asked, None, None, {}))
         [(anchor, _)] = leading(snapshot, found, named.of(found), 1)
-        rest, asking = self._rest(snapshot, question, asked, shares, anchor)
+        rest, asking = self._rest(snapshot, question, asked, shares, whole, anchor)
         if asking is not None:
             found = np.union1d(found, asking.candidates(self.candidate_k, eligible))
         blend = Blend(anchor, named, asking or named, snapshot.spoken.neighbours, self.context_weight)
@@ -77,9 +77,12 @@ class FusedMode:
         return Ranking(leading(snapshot, numbers, totals, k), FusedTrace(asked, rest, blend, leaps))
 
     def _rest(
-        self, snapshot: Snapshot, question: Question, asked: Asked, shares: WordShares, anchor: int
+        self, snapshot: Snapshot, question: Question, asked: Asked, shares: WordShares, whole: Float64s, anchor: int
     ) -> tuple[str | None, Mixture | None]:
-        """The rest of the question once the anchor is found, and the scores for it."""
+        """The rest of the question once the anchor is found, and the scores for it.
+
+        `whole` are the shares of the whole question.
+        """
         about = int(snapshot.spoken.about[anchor])
         if about < 0 or question.encode is None:
             return None, None
@@ -89,7 +92,7 @@ class FusedMode:
         # Not brought to unit length again: what is left of a question is less sure of itself, which keeps the anchor
         # in front.
         vector = (1 - self.rest_weight) * question.to_passages + self.rest_weight * question.encode(rest)
-        words = (1 - self.rest_weight) * shares.of(question.text) + self.rest_weight * shares.of(rest)
+        words = (1 - self.rest_weight) * whole + self.rest_weight * shares.of(rest)
         return rest, Mixture(snapshot, vector, self.word_weight * words, asked.titles, self.title_weight)
 
 

@@ -72,7 +72,8 @@ class Linking:
             having = snapshot.spoken.passages_with(name)
             if name in asked or len(having) < 2:
                 continue
-            factor = self.strength * trust * nearness * specificity(snapshot, name) ** self.power
+            rare = _specificity(len(having), snapshot.manifest.counts.passages)
+            factor = self.strength * trust * nearness * rare**self.power
             if len(having) > self.common:
                 having = having[held.known[having]]
             links.append((name, sentence, factor, having[having != source]))
@@ -133,7 +134,10 @@ class _Held:
 
 def specificity(snapshot: Snapshot, name: int) -> float:
     """1 - ln df / ln N for a name that df of N passages have: 1 for a single one, 0 for all."""
-    n, df = snapshot.manifest.counts.passages, len(snapshot.spoken.passages_with(name))
+    return _specificity(len(snapshot.spoken.passages_with(name)), snapshot.manifest.counts.passages)
+
+
+def _specificity(df: int, n: int) -> float:
     return max(0.0, 1 - math.log(df) / math.log(n)) if n > 1 and df else 1.0
 
 
