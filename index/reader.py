@@ -54,9 +54,9 @@ class Reader:
         """The first snapshot that reflects the event at `position`; raises NotYet after `timeout` seconds."""
         deadline = time.monotonic() + timeout
         pause = 0.002
-        while (snapshot := self.refresh()).manifest.positions.get(source, 0) < position:
+        while (snapshot := self.refresh()).manifest.positions.get(source, -1) < position:
             if time.monotonic() > deadline:
-                seen = snapshot.manifest.positions.get(source, 0)
+                seen = snapshot.manifest.positions.get(source, -1)
                 hint = "ask again; if the position does not move, look at the ingest side (`gistream status`)"
                 raise NotYet(
                     f"event {position} is not visible after {timeout:g} s; "

@@ -7,18 +7,19 @@ from typing import NamedTuple, Self
 
 from .errors import BadRequest
 
-_PATTERN = re.compile(r"([a-z][a-z0-9-]*):([1-9][0-9]{0,17})", re.ASCII)
+_PATTERN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._~-]{0,255}):(0|[1-9][0-9]{0,17})", re.ASCII)
 
 
 class Token(NamedTuple):
-    """The place of an event among all that one source has accepted; written `log:1007`.
+    """The place of an event among all that one source has accepted; written `log:1007`, or `documents-3:1007`.
 
     A snapshot whose manifest has positions {"log": 1007} or more reflects it: see Manifest.positions.
     """
 
     source: str
+    """The log, or a partition of a topic."""
     position: int
-    """From 1."""
+    """In the log from 1; in a partition the offset, from 0."""
 
     @classmethod
     def parse(cls, written: str) -> Self:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -70,13 +71,16 @@ class DocumentEvent(BaseModel):
 
 
 class Accepted(NamedTuple):
-    """An event as the log holds it: `position` is its token, `stamp` (microseconds, strictly increasing) its order and
-    time of acceptance.
+    """An event as a log holds it: `position` is its place there, and `stamp` (microseconds) the time of acceptance.
+
+    The local log's stamps increase strictly, so there they order the events of a document without versions.
     """
 
     position: int
     stamp: int
     event: DocumentEvent
+    places: Mapping[str, int] = MappingProxyType({})
+    """How far a snapshot that reflects it has got, by source; the first is where the event was accepted."""
 
 
 class Inbox(Protocol):

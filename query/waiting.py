@@ -31,7 +31,7 @@ async def until_visible(readers: Readers, name: str, token: Token, seconds: floa
     def lacks(manifest: Manifest | NotFound, _: float) -> str | None:
         if isinstance(manifest, NotFound):
             return manifest.message
-        reached = manifest.positions.get(token.source, 0)
+        reached = manifest.positions.get(token.source, -1)
         if reached >= token.position:
             return None
         return f"snapshot {manifest.number} of namespace {name} is at {reached}"

@@ -15,7 +15,7 @@ from index.writer import Writer
 
 from .chunk import ChunkConfig, keyed
 from .events import canonical_metadata
-from .log import SOURCE
+from .position import reflected
 
 Understand = Callable[[Sequence[tuple[str, str]]], list[Extraction]]
 """(title, text) of passages -> what was read in each, in order."""
@@ -74,7 +74,7 @@ def apply(
     started = time.perf_counter()
     writer.commit(
         Changes(draft.documents, draft.replaced, list(rows.values()), [*added, *moved]),
-        {SOURCE: batch[-1].position},
+        reflected(batch, writer.manifest.positions),
         max(accepted.stamp for accepted in batch),
     )
     commit_seconds = time.perf_counter() - started

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from index.errors import GistreamError, ModelHeld, StoreError, WriterError
 from index.metrics import Metrics
@@ -11,10 +12,33 @@ from index.types import Accepted
 
 from .apply import Applied, apply
 from .chunk import ChunkConfig
-from .dead_letters import DeadLetters
 from .events import encode
 from .lane import Lane
-from .log import SOURCE
+from .position import reflected
+
+
+class Letters(Protocol):
+    """What takes events that cannot be indexed."""
+
+    def put(
+        self,
+        source: str,
+        step: str,
+        reason: str,
+        payload: bytes,
+        *,
+        position: int | None = None,
+        namespace: str | None = None,
+        id: str | None = None,
+        attempts: int = 1,
+    ) -> int:
+        """Keep a letter durably and return its number. `position`: its event's in `source`."""
+        ...
+
+    def count(self) -> int:
+        """How many letters wait."""
+        ...
+
 
 OnBatch = Callable[[str, Applied], None]
 """Told the namespace, and what became of a batch that was committed."""
@@ -26,7 +50,7 @@ class Batches:
     def __init__(
         self,
         chunker: ChunkConfig,
-        letters: DeadLetters,
+        letters: Letters,
         metrics: Metrics,
         clock: Callable[[], int],
         on_batch: OnBatch,
@@ -69,16 +93,18 @@ class Batches:
 
     def _refuse(self, name: str, lane: Lane, accepted: Accepted, error: Exception) -> None:
         """Put an event that cannot be indexed among the dead letters, and go on behind it."""
+        source, position = next(iter(accepted.places.items()), (None, None))
         self._letters.put(
-            SOURCE,
+            source or "rebuild",
             "apply",
             f"{type(error).__name__}: {error}",
             encode(accepted.event),
-            position=accepted.position,
+            position=position,
             namespace=name,
             id=accepted.event.id,
         )
-        lane.opened.writer.commit(Changes(), {SOURCE: accepted.position}, accepted.stamp)
+        writer = lane.opened.writer
+        writer.commit(Changes(), reflected([accepted], writer.manifest.positions), accepted.stamp)
         self._metrics.count("gistream_events_dead_lettered_total", step="apply")
         self._metrics.count("gistream_commits_total")
 

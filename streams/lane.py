@@ -14,6 +14,7 @@ from index.types import Accepted
 from .apply import Applied
 from .log import SOURCE
 from .pipeline import Opened
+from .position import NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,9 @@ class Lane:
 
     opened: Opened
     metrics: Metrics
-    durable: int = 0
+    source: str = SOURCE
+    """What its events come from, as positions name it."""
+    durable: int = NOTHING
     """Position up to which its commits are on the disk."""
     foreseen: list[Foreseen] = field(default_factory=list)
     """In the order of the log; see ahead.py."""
@@ -47,8 +50,8 @@ class Lane:
 
     @property
     def position(self) -> int:
-        """Position of the log up to which events are committed."""
-        return self.opened.writer.manifest.positions.get(SOURCE, 0)
+        """Position of the source up to which events are committed."""
+        return self.opened.writer.manifest.positions.get(self.source, NOTHING)
 
     def grew(self, applied: Applied) -> None:
         """Note a batch, which brings the next compaction closer."""
@@ -57,7 +60,7 @@ class Lane:
 
     def checkpoint(self) -> None:
         """Bring every commit so far onto the disk."""
-        self.durable = self.opened.writer.checkpoint().get(SOURCE, 0)
+        self.durable = self.opened.writer.checkpoint().get(self.source, NOTHING)
 
     def tidy(self, exact_max: int) -> None:
         """Merge, compact and index where enough small pieces have come together; see maintenance.index."""

@@ -251,4 +251,4 @@ class Log:
             ) from None
         if event.version is None:
             event = event.model_copy(update={"version": stamp})
-        return Accepted(position, stamp, event)
+        return Accepted(position, stamp, event, {SOURCE: position})

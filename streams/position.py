@@ -1,29 +1,45 @@
-"""How far a namespace has got with the log, as its files tell it."""
+"""How far a namespace has got with a log, as its files tell it."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from index.errors import NotFound, Torn
 from index.home import Home
 from index.manifest import Manifests
+from index.types import Accepted
 
 from .log import SOURCE, Log
 
+NOTHING: Final = -1
+"""Before every position of every source."""
 
-def reached(home: Home, name: str) -> int:
-    """Position up to which a namespace's newest snapshot or its tombstone accounts for events; 0 without either.
+
+def reflected(batch: Sequence[Accepted], before: Mapping[str, int]) -> dict[str, int]:
+    """The positions of a snapshot that reflects this batch too; none of them moves back."""
+    found: dict[str, int] = {}
+    for accepted in batch:
+        for source, position in accepted.places.items():
+            found[source] = max(position, found.get(source, before.get(source, NOTHING)))
+    return found
+
+
+def reached(home: Home, name: str, source: str = SOURCE) -> int:
+    """Position of `source` up to which a namespace's newest snapshot or its tombstone accounts for events, or NOTHING.
 
     Raises Torn where its newest manifest or pointer is damaged.
     """
     pointer = home.pointer(name)
     if pointer is None:
-        return 0
+        return NOTHING
     if pointer.deleted:
-        return pointer.positions.get(SOURCE, 0)
+        return pointer.positions.get(source, NOTHING)
     manifests = Manifests(home.incarnation(name) / "manifests")
     try:
-        return manifests.newest().positions.get(SOURCE, 0)
+        return manifests.newest().positions.get(source, NOTHING)
     except NotFound:
-        return 0
+        return NOTHING
 
 
 def align(log: Log, home: Home) -> None:

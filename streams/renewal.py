@@ -18,7 +18,6 @@ from index.manifest import Manifest, Manifests
 from index.tables import open_dataset
 from index.types import Accepted, Document, DocumentEvent
 
-from .log import SOURCE
 from .pipeline import UNFINISHED, Opened, Pipeline, open_successor, reopen_successor
 
 BATCH = 256
@@ -34,7 +33,6 @@ class Replay:
     def __init__(self, name: str, folder: Path, manifest: Manifest, batch: int = BATCH) -> None:
         """`folder` and `manifest` are those of the snapshot of namespace `name`; `batch` documents are read at once."""
         self._name = name
-        self._position = manifest.positions.get(SOURCE, 0)
         dataset: Any = open_dataset(folder / "tables", "documents", manifest.tables["documents"])
         self._batches: Iterator[Any] = iter(dataset.to_batches(batch_size=batch))
         self._waiting: list[Accepted] = []
@@ -66,7 +64,8 @@ class Replay:
             metadata=json.loads(row.metadata),
             event_time=None if row.event_time is None else from_microseconds(row.event_time),
         )
-        return Accepted(self._position, row.accepted_at, event)
+        # It moves no position: the successor begins at those of the snapshot.
+        return Accepted(0, row.accepted_at, event)
 
 
 class Renewal:

@@ -118,7 +118,8 @@ def swaps(writer: Writer, reader: Reader, first: int, count: int) -> dict[str, A
     """Milliseconds of each swap over one more document, and CPU time of the thread that swaps."""
     taken, busy = [], []
     for number, event in enumerate(documents(count, 1, start=first)):
-        accepted = Accepted(first + number + 1, first + number + 1, event.model_copy(update={"version": 1}))
+        position = first + number + 1
+        accepted = Accepted(position, position, event.model_copy(update={"version": 1}), {"log": position})
         apply(writer, "bench", [accepted], CONTENT, PIPELINE.extractor.extract)
         started, cpu = time.perf_counter(), time.thread_time()
         snapshot = reader.refresh()

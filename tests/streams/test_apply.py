@@ -39,7 +39,8 @@ class Applying:
         for event in events:
             self.position += 1
             stamp = event.stamp if isinstance(event, Accepted) else 1_000_000 + self.position
-            batch.append(Accepted(self.position, stamp, event.event if isinstance(event, Accepted) else event))
+            inside = event.event if isinstance(event, Accepted) else event
+            batch.append(Accepted(self.position, stamp, inside, {"log": self.position}))
         return apply(self.opened.writer, "notes", batch, SMALL, self.opened.understand)
 
     def document(self, id: str = "d") -> Document:

@@ -103,7 +103,9 @@ def test_it_equals_a_naive_list(
             assert log.waiting(namespace, after) == len(late)
             assert log.waiting_since(namespace, after) == (late[0][1] if late else None)
         expected = [
-            Accepted(at, when, one if one.version is not None else one.model_copy(update={"version": when}))
+            Accepted(
+                at, when, one if one.version is not None else one.model_copy(update={"version": when}), {"log": at}
+            )
             for at, when, one in kept
             if one.namespace == namespace
         ]

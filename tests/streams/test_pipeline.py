@@ -25,7 +25,7 @@ def home(tmp_path: Path) -> Home:
 
 def put(opened: Opened, text: str, position: int, id: str = "d") -> None:
     event = DocumentEvent(op="upsert" if text else "delete", namespace="notes", id=id, text=text)
-    apply(opened.writer, "notes", [Accepted(position, position, event)], SMALL, opened.understand)
+    apply(opened.writer, "notes", [Accepted(position, position, event, {"log": position})], SMALL, opened.understand)
 
 
 class Knowing(HashingEmbedder):

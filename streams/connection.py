@@ -1,0 +1,94 @@
+"""How a Kafka cluster is reached: addresses, security and names, the same for every client."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from index.errors import BadRequest
+
+Security = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+DOCUMENTS: Final = "documents"
+"""Events as they were accepted."""
+UNDERSTOOD: Final = "understood"
+"""The same events, once all that a model has to say about them is kept."""
+DEAD_LETTERS: Final = "dead-letters"
+"""What could not be indexed, with the reason."""
+
+BOOTSTRAP_SECONDS: Final = 10.0
+"""How long a client looks for a broker before it says that there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One cluster, and the names that one installation has in it."""
+
+    bootstrap: str
+    """host:port of some brokers, separated by commas."""
+    prefix: str = ""
+    """Stands before every topic and group, so that several installations share a cluster."""
+    security: Security = "PLAINTEXT"
+    mechanism: Mechanism = "PLAIN"
+    username: str | None = None
+    password: str | None = None
+    ca_file: Path | None = None
+    """PEM of the authority that signed the brokers' certificates; None trusts what the system trusts."""
+    certificate_file: Path | None = None
+    """PEM of our own certificate, where brokers ask for one, and its key."""
+    key_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.has_login and (self.username is None or self.password is None):
+            raise BadRequest(f"{self.security} needs a user", hint="set kafka_username and kafka_password")
+
+    @property
+    def has_login(self) -> bool:
+        return self.security.startswith("SASL")
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self.security.endswith("SSL")
+
+    def topic(self, kind: str) -> str:
+        """The name of one of our topics in this cluster."""
+        return self.prefix + kind
+
+    def group(self, role: str) -> str:
+        """The consumer group of a role."""
+        return f"{self.prefix}gistream-{role}"
+
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """None where nothing is encrypted. Raises BadRequest for files that are missing or no PEM."""
+        if not self.is_encrypted:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file)
+            if self.certificate_file is not None:
+                context.load_cert_chain(self.certificate_file, self.key_file)
+        except (OSError, ssl.SSLError) as error:
+            hint = "check kafka_ca_file, kafka_certificate_file and kafka_key_file"
+            raise BadRequest(f"the certificates for Kafka cannot be read: {error}", hint=hint) from error
+        return context
+
+    def client(self) -> dict[str, Any]:
+        """The arguments that every client of kafka-python takes."""
+        common: dict[str, Any] = {
+            "bootstrap_servers": self.bootstrap.split(","),
+            "security_protocol": self.security,
+            "bootstrap_timeout_ms": round(BOOTSTRAP_SECONDS * 1000),
+            # By default a client that lost its broker looks again only after half a minute.
+            "reconnect_backoff_max_ms": 1000,
+        }
+        if self.has_login:
+            common |= {
+                "sasl_mechanism": self.mechanism,
+                "sasl_plain_username": self.username,
+                "sasl_plain_password": self.password,
+            }
+        if (context := self.ssl_context()) is not None:
+            common["ssl_context"] = context
+        return common
