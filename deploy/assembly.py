@@ -16,10 +16,10 @@ from index.errors import BadRequest
 if TYPE_CHECKING:
     from index.metrics import Metrics
     from index.models.base import Embedder
+    from streams.applier import Pace
     from streams.events import Limits
     from streams.extract.base import Extractor
     from streams.feeds.book import Book
-    from streams.local import Pace
     from streams.log import Log
     from streams.pipeline import Pipeline
 
@@ -71,7 +71,7 @@ def limits(settings: Settings) -> Limits:
 def pace(settings: Settings) -> Pace:
     """How the embedded runner works."""
     from index.maintenance import Retention
-    from streams.local import Pace
+    from streams.applier import Pace
 
     documents = settings.batch_documents
     if settings.extractor == "openai":

@@ -23,11 +23,12 @@ from index.text import clean
 from index.types import DocumentEvent, Passage
 from query.evaluate import ask, embedded, latencies, scores
 from query.modes.base import Mode
+from streams.applier import Pace
 from streams.apply import Applied
 from streams.extract.base import Extractor
 from streams.extract.recorded import RecordedExtractor
 from streams.extract.rules import RulesExtractor
-from streams.local import Pace, Runner
+from streams.local import Runner
 from streams.log import Log
 from streams.pipeline import Pipeline
 

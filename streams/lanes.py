@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -48,13 +48,16 @@ class Lanes:
         capacity: int,
         retention: Retention,
         take_over: bool,
+        source: Callable[[str], str],
     ) -> None:
+        """`source` names what the events of a namespace come from."""
         self._home = home
         self._pipeline = pipeline
         self._metrics = metrics
         self._capacity = capacity
         self._retention = retention
         self._take_over = take_over
+        self._source = source
         self._held: dict[str, Lane] = {}
         """The least recently used first."""
         self._left: dict[str, _Left] = {}
@@ -90,7 +93,7 @@ class Lanes:
             left = self._left.get(name)
             synced = left.synced if left is not None and left.folder == living else None
             opened = open_namespace(self._home, name, self._pipeline, take_over=self._take_over, synced=synced)
-            lane = Lane(opened, self._metrics)
+            lane = Lane(opened, self._metrics, self._source(name))
             self._metrics.count("gistream_namespaces_opened_total", role="writer")
         else:
             del self._held[name]

@@ -22,7 +22,8 @@ from index.reader import Reader
 from index.snapshot import Snapshot
 from query.filters import Condition, Filter
 from query.retrieve import retrieve
-from streams.local import Pace, Runner
+from streams.applier import Pace
+from streams.local import Runner
 from streams.log import Log
 
 from .corpus import documents

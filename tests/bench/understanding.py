@@ -27,10 +27,11 @@ from index.metrics import Metrics
 from index.models.hashing import HashingEmbedder
 from index.types import DocumentEvent
 from streams import ahead
+from streams.applier import Pace
 from streams.chunk import CONTENT
 from streams.extract.openai import OpenAIExtractor
 from streams.extract.spending import Spending
-from streams.local import Pace, Runner
+from streams.local import Runner
 from streams.log import Log
 from streams.pipeline import Pipeline
 

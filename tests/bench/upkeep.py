@@ -17,7 +17,8 @@ from typing import Any
 from index.home import Home
 from index.maintenance import COMPACT_AFTER
 from index.metrics import Metrics
-from streams.local import Pace, Runner
+from streams.applier import Pace
+from streams.local import Runner
 from streams.log import Log
 
 from .corpus import documents

@@ -13,9 +13,10 @@ from index.home import Home
 from index.manifest import Manifests
 from index.models.hashing import HashingEmbedder
 from index.types import DocumentEvent
+from streams.applier import Pace
 from streams.chunk import CONTENT
 from streams.extract.rules import RulesExtractor
-from streams.local import Pace, Runner
+from streams.local import Runner
 from streams.log import Log
 from streams.pipeline import Pipeline
 

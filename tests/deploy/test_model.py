@@ -11,8 +11,8 @@ from deploy.assembly import build_pipeline, pace
 from deploy.exits import Exit
 from deploy.settings import Settings, load
 from index.errors import BadRequest
+from streams.applier import Pace
 from streams.extract.base import PaidExtractor
-from streams.local import Pace
 
 from ..streams import model_endpoint as endpoints
 from ..streams.model_endpoint import USAGE, Endpoint, serving

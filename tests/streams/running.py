@@ -9,8 +9,9 @@ from pathlib import Path
 from index.home import Home
 from index.reader import Reader
 from index.types import DocumentEvent
+from streams.applier import Pace
 from streams.apply import Applied
-from streams.local import Pace, Runner
+from streams.local import Runner
 from streams.log import Log
 from streams.pipeline import Pipeline
 

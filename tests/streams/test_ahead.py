@@ -12,8 +12,9 @@ from index.home import Home
 from index.models.hashing import HashingEmbedder
 from index.types import DocumentEvent, Extraction
 from streams.ahead import MOST_BATCHES
+from streams.applier import Pace
 from streams.chunk import WHOLE
-from streams.local import Pace, Runner
+from streams.local import Runner
 from streams.log import Log
 from streams.pipeline import Pipeline
 from streams.rebuild import verify

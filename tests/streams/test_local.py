@@ -13,7 +13,8 @@ from index.manifest import Manifests
 from index.reader import Reader
 from index.types import DocumentEvent
 from index.writer import Writer
-from streams.local import Pace, Runner
+from streams.applier import Pace
+from streams.local import Runner
 from streams.log import Log
 from streams.position import align
 from streams.rebuild import verify

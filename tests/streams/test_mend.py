@@ -14,7 +14,8 @@ from index.models.hashing import HashingEmbedder
 from index.reader import Reader
 from index.types import DocumentEvent, Extraction, Triple
 from streams import mend as mend_module
-from streams.local import Pace, Runner
+from streams.applier import Pace
+from streams.local import Runner
 from streams.log import Log
 from streams.mend import Degraded
 from streams.pipeline import Pipeline

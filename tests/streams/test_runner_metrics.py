@@ -16,9 +16,10 @@ from index.home import Home
 from index.metrics import Metrics
 from index.models.hashing import HashingEmbedder
 from index.types import DocumentEvent, Extraction
+from streams.applier import Pace
 from streams.chunk import ChunkConfig
 from streams.extract.rules import RulesExtractor
-from streams.local import Pace, Runner
+from streams.local import Runner
 from streams.log import Log
 from streams.pipeline import Pipeline
 

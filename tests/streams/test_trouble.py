@@ -13,9 +13,10 @@ from index.errors import WrongFingerprint
 from index.graph.segment import write_segment
 from index.writer import Writer
 from streams import trouble
+from streams.applier import Pace
 from streams.chunk import WHOLE
 from streams.events import decode
-from streams.local import Pace, Runner
+from streams.local import Runner
 
 from ..support import wait_until
 from .running import QUIET, Running

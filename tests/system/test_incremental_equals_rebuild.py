@@ -22,9 +22,10 @@ from index.snapshot import Snapshot
 from index.types import DocumentEvent, Question
 from query.modes.base import Mode
 from query.retrieve import MODES
+from streams.applier import Pace
 from streams.chunk import ChunkConfig
 from streams.extract.rules import RulesExtractor
-from streams.local import Pace, Runner
+from streams.local import Runner
 from streams.log import Log
 from streams.pipeline import Pipeline, open_successor
 from streams.rebuild import replay

@@ -13,7 +13,8 @@ from index.metrics import Metrics
 from index.reader import Reader
 from index.types import DocumentEvent
 from query.readers import Readers
-from streams.local import Pace, Runner
+from streams.applier import Pace
+from streams.local import Runner
 from streams.log import Log
 from streams.rebuild import verify
 

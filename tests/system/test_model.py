@@ -24,10 +24,11 @@ from index.models.hashing import HashingEmbedder
 from index.reader import Reader
 from index.types import DocumentEvent
 from streams import trouble
+from streams.applier import Pace
 from streams.chunk import ChunkConfig
 from streams.extract.openai import OpenAIExtractor
 from streams.extract.spending import Spending
-from streams.local import Pace, Runner
+from streams.local import Runner
 from streams.log import Log
 from streams.pipeline import Pipeline
 from streams.rebuild import verify

@@ -1,0 +1,113 @@
+"""How far one partition of a topic is, in files of our own: what Kafka holds of it is a hint."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from index.errors import WriterFenced
+
+from .position import NOTHING
+
+KEPT = 3
+"""Records that stay, so that one that a power loss has torn has a predecessor."""
+
+_NAME = re.compile(r"(\d{20})\.json")
+
+
+class Reached(BaseModel):
+    """One record of a ledger."""
+
+    model_config = ConfigDict(frozen=True)
+
+    epoch: int
+    """Grows with every worker that is assigned the partition; the larger one rules."""
+    position: int
+    """Everything of the partition up to this offset is in the index and on the disk."""
+
+
+class Ledger:
+    """The ledger of one partition, a folder of numbered records that are created whole and never changed.
+
+    Opening it writes a new epoch before anything else, so whoever held the partition before learns at its next look
+    that it must stop. Its writes of namespaces are refused by their manifests; this only ends it early.
+    """
+
+    def __init__(self, folder: Path, *, from_start: bool = False) -> None:
+        """Take the partition over. With `from_start` it is read from its beginning again: what is held is skipped."""
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.is_new = False
+        """Whether nobody ever held the partition."""
+        while True:
+            newest, last = self._newest(), max(self._numbers(), default=0)
+            self.is_new = newest is None or from_start
+            position = NOTHING if newest is None or from_start else newest.position
+            self.reached = Reached(epoch=1 if newest is None else newest.epoch + 1, position=position)
+            if self._create(last + 1, self.reached):
+                return
+
+    @property
+    def position(self) -> int:
+        return self.reached.position
+
+    def check(self) -> None:
+        """Raises WriterFenced where another worker holds the partition by now."""
+        newest = self._newest()
+        if newest is not None and newest.epoch > self.reached.epoch:
+            raise WriterFenced(
+                f"another worker was assigned the partition of {self._folder} (epoch {newest.epoch})",
+                hint="nothing is lost; this worker stops and starts again",
+            )
+
+    def advance(self, position: int) -> None:
+        """Note that everything up to `position` is durable. Raises WriterFenced as `check` does."""
+        if position <= self.position:
+            return
+        reached = Reached(epoch=self.reached.epoch, position=position)
+        while True:
+            self.check()
+            numbers = self._numbers()
+            # A record of an older epoch may have taken the number: it does not count, and the next one is ours.
+            if self._create(max(numbers, default=0) + 1, reached):
+                break
+        self.reached = reached
+        for number in numbers[: 1 - KEPT]:
+            self._path(number).unlink(missing_ok=True)
+
+    def _newest(self) -> Reached | None:
+        """The record with the largest epoch that can be read, and of those the last."""
+        found = []
+        for number in self._numbers():
+            try:
+                record = Reached.model_validate_json(self._path(number).read_bytes())
+            except (FileNotFoundError, ValidationError):
+                # Removed meanwhile, or torn by a power loss: the one before it says less and nothing wrong.
+                continue
+            found.append((record.epoch, number, record))
+        return max(found, key=lambda one: one[:2])[2] if found else None
+
+    def _create(self, number: int, reached: Reached) -> bool:
+        draft = self._folder / f".{uuid4().hex}"
+        try:
+            with open(draft, "xb") as file:
+                file.write(reached.model_dump_json().encode())
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                os.link(draft, self._path(number))
+            except FileExistsError:
+                return False
+        finally:
+            draft.unlink(missing_ok=True)
+        return True
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(match[1]) for name in os.listdir(self._folder) if (match := _NAME.fullmatch(name)))
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number:020d}.json"

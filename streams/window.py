@@ -1,0 +1,161 @@
+"""What was fetched of a topic's partitions and is not finished: the part of the stream that a worker works on."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from index.types import Accepted
+
+from .position import NOTHING
+
+MOST_EVENTS: Final = 4096
+MOST_BYTES: Final = 16 * 2**20
+"""Of one partition; beyond, no more of it is fetched until half of that is left. One large record may go beyond."""
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One record on its way."""
+
+    partition: int
+    offset: int
+    size: int
+    """Bytes of its value."""
+    accepted: Accepted | None
+    """None: it went to the dead letters, and nothing is left to do."""
+    handle: Any = None
+    """What acknowledges it to Kafka."""
+    is_done: bool = False
+
+
+class Window:
+    """Entries by namespace, in the order in which they came, and by partition, in which they are acknowledged.
+
+    A namespace may get ahead of others in its partition, so entries are finished in any order; what is told of a
+    partition is only how far it is finished without a gap. Safe for threads.
+    """
+
+    def __init__(self, most_events: int = MOST_EVENTS, most_bytes: int = MOST_BYTES) -> None:
+        self._most_events = most_events
+        self._most_bytes = most_bytes
+        self._news = threading.Condition()
+        self._waiting: defaultdict[str, deque[Entry]] = defaultdict(deque)
+        self._fresh: set[str] = set()
+        self._order: defaultdict[int, deque[Entry]] = defaultdict(deque)
+        self._bytes: defaultdict[int, int] = defaultdict(int)
+        self._settling: defaultdict[int, deque[Entry]] = defaultdict(deque)
+        """Finished and acknowledged, and perhaps not durable yet."""
+        self._last: defaultdict[int, int] = defaultdict(lambda: NOTHING)
+
+    def offer(self, entry: Entry) -> None:
+        """Take one more; a record that came before is passed over."""
+        with self._news:
+            if entry.offset <= self._last[entry.partition]:
+                return
+            self._last[entry.partition] = entry.offset
+            self._order[entry.partition].append(entry)
+            if entry.accepted is None:
+                entry.is_done = True
+            else:
+                self._bytes[entry.partition] += entry.size
+                name = entry.accepted.event.namespace
+                self._waiting[name].append(entry)
+                self._fresh.add(name)
+            self._news.notify_all()
+
+    def news(self) -> dict[str, int]:
+        """Namespaces that got entries since this was last asked, each with its last offset."""
+        with self._news:
+            fresh, self._fresh = self._fresh, set()
+            return {name: self._waiting[name][-1].offset for name in fresh if self._waiting.get(name)}
+
+    def names(self) -> list[str]:
+        """Namespaces with entries waiting, in the order in which they came to wait."""
+        with self._news:
+            return list(self._waiting)
+
+    def peek(self, name: str, start: int, most: int) -> list[Entry]:
+        """Waiting entries of a namespace from the one with index `start` on, at most so many."""
+        with self._news:
+            waiting = self._waiting.get(name, ())
+            return [waiting[at] for at in range(start, min(start + most, len(waiting)))]
+
+    def finish(self, name: str, count: int) -> None:
+        """The first `count` waiting entries of a namespace are done."""
+        with self._news:
+            waiting = self._waiting[name]
+            for _ in range(count):
+                entry = waiting.popleft()
+                entry.is_done = True
+                self._bytes[entry.partition] -= entry.size
+            if not waiting:
+                del self._waiting[name]
+
+    def take_done(self) -> dict[int, list[Entry]]:
+        """By partition the entries up to the first unfinished one, once each: they may be acknowledged."""
+        found: dict[int, list[Entry]] = {}
+        with self._news:
+            for partition, order in self._order.items():
+                done = []
+                while order and order[0].is_done:
+                    done.append(order.popleft())
+                if done:
+                    found[partition] = done
+                    self._settling[partition].extend(done)
+        return found
+
+    def settled(self, durable: Mapping[str, int] | None = None) -> dict[int, int]:
+        """By partition the offset up to which everything is finished and durable, where that moved on.
+
+        `durable`: by namespace the offset up to which it is on the disk; without, all that is finished is.
+        """
+        found: dict[int, int] = {}
+        with self._news:
+            for partition, settling in self._settling.items():
+                while settling and _is_durable(settling[0], durable):
+                    found[partition] = settling.popleft().offset
+        return found
+
+    def full(self) -> set[int]:
+        """Partitions of which no more should be fetched now."""
+        with self._news:
+            return {partition for partition in self._order if self._fill(partition) >= 1.0}
+
+    def roomy(self) -> set[int]:
+        """Partitions of which more may be fetched again."""
+        with self._news:
+            return {partition for partition in self._order if self._fill(partition) <= 0.5}
+
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        with self._news:
+            return not self._waiting and not any(self._order.values())
+
+    def wait(self, timeout: float) -> None:
+        """Block until something came since `news` was asked, or `timeout` seconds."""
+        with self._news:
+            if not self._fresh:
+                self._news.wait(timeout)
+
+    def wake(self) -> None:
+        """End every wait."""
+        with self._news:
+            self._news.notify_all()
+
+    def _fill(self, partition: int) -> float:
+        return max(len(self._order[partition]) / self._most_events, self._bytes[partition] / self._most_bytes)
+
+
+def _is_durable(entry: Entry, durable: Mapping[str, int] | None) -> bool:
+    if entry.accepted is None or durable is None:
+        return True
+    return durable.get(entry.accepted.event.namespace, NOTHING) >= entry.offset
+
+
+def events_of(entries: Sequence[Entry]) -> list[Accepted]:
+    """What the entries carry."""
+    return [entry.accepted for entry in entries if entry.accepted is not None]
