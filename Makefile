@@ -1,6 +1,6 @@
 # Every command of the project. Each installs what it needs from the hashed locks into .venv, once per change of a lock.
 .DEFAULT_GOAL := help
-.PHONY: help demo test tools check format install lock soak bench clean
+.PHONY: help demo test tools kafka check format install lock soak bench clean
 
 # The first Python of at least 3.11 that really starts; `make test PYTHON=/path/to/python` picks another.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
@@ -20,8 +20,11 @@ demo: .venv/.runtime ## Index a small story while it changes, and ask it questio
 test: tools ## Run the tests
 	@$(BIN)/python -m pytest -q $(ARGS)
 
-tools: .venv/.dev ## Install what some tests run beside Python: Prometheus and the weights of MiniLM
+tools: .venv/.dev ## Install what some tests run beside Python: Prometheus, Kafka and the weights of MiniLM
 	@sh tests/tools.sh
+
+kafka: tools ## Run a Kafka until Ctrl-C, and say how to reach it; ARGS="--nodes 3 --port 9092"
+	@$(BIN)/python -m tests.broker $(ARGS)
 
 check: .venv/.dev ## Lint, format and types, over code and tests
 	@$(BIN)/ruff check .

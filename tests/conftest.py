@@ -1,4 +1,4 @@
-"""What every test may ask for: hypothesis profiles, the evaluation kit, a place for the figures of a soak."""
+"""What every test may ask for: hypothesis profiles, the evaluation kit, a Kafka, a place for the figures of a soak."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["tests.broker.fixtures"]
 
 ROOT = Path(__file__).resolve().parents[1]
 KIT = ROOT / "../shared/evalkit"

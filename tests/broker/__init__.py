@@ -1,0 +1,1 @@
+"""A real Kafka on this machine, for tests and for development."""
