@@ -110,9 +110,11 @@ class Applier:
         )
         self._ahead = Ahead(pipeline.extractor, pipeline.chunker, self._next_batch, self._lanes.open)
         self._mending = mending
-        self._degraded = Degraded(home, mending or pipeline, pace.mend_seconds)
+        self._degraded = Degraded(home, mending or pipeline, pace.mend_seconds, backlog.owns)
         replayed = Batches(pipeline.chunker, letters, self._metrics, backlog.clock, _unheard, replayed=True)
-        self.renewals = Renewals(home, pipeline, replayed, self._metrics, self.troubles, pace.exact_max, on=renew)
+        self.renewals = Renewals(
+            home, pipeline, replayed, self._metrics, self.troubles, pace.exact_max, on=renew, owns=backlog.owns
+        )
         """Namespaces that are being made anew."""
         self._last: dict[str, int] = {}
         """Last position of every namespace that has events waiting, as far as the backlog was looked at."""

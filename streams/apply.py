@@ -99,6 +99,18 @@ def foresee(
     return [(passage.title, passage.text) for passage in draft.fresh]
 
 
+def passages_of(accepted: Accepted, chunker: ChunkConfig) -> list[Passage]:
+    """Every passage of an event's document, in reading order and not read yet; a delete has none."""
+    event, row = accepted.event, _row(accepted, ())
+    if event.op == "delete":
+        return []
+    about = about_document(row.title, row.text, row.metadata)
+    return [
+        Passage(key, row.id, row.title, text, row.metadata, row.event_time, about=about)
+        for key, text in keyed(event.namespace, event.id, event.text, chunker)
+    ]
+
+
 def wins_by(
     version: int, deleted: bool, title: str, text: str, metadata: str, event_time: int | None
 ) -> tuple[int, bool, bytes]:

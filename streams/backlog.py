@@ -24,6 +24,10 @@ class Backlog(Protocol):
         """What the namespace's events come from, as positions name it."""
         ...
 
+    def owns(self, namespace: str) -> bool:
+        """Whether the namespace is this applier's to write."""
+        ...
+
     def position(self, namespace: str) -> int:
         """How far a namespace has got that is not open; NOTHING where opening it has to tell."""
         ...
@@ -65,6 +69,10 @@ class LogBacklog:
     def source(self, namespace: str) -> str:
         """See Backlog."""
         return SOURCE
+
+    def owns(self, namespace: str) -> bool:
+        """See Backlog."""
+        return True
 
     def position(self, namespace: str) -> int:
         """See Backlog."""

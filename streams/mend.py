@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -29,11 +29,15 @@ AT_ONCE = 64
 class Degraded:
     """Finds degraded passages in all namespaces that a pipeline made: some at a time, all of them once an interval."""
 
-    def __init__(self, home: Home, pipeline: Pipeline, seconds: float) -> None:
-        """`seconds` between two looks at the same namespace. Only what reads for money has anything degraded."""
+    def __init__(self, home: Home, pipeline: Pipeline, seconds: float, owns: Callable[[str], bool]) -> None:
+        """`seconds` between two looks at the same namespace; only those are looked at that the caller `owns`.
+
+        Only what reads for money has anything degraded.
+        """
         self._home = home
         self._pipeline = pipeline
         self._seconds = seconds
+        self._owns = owns
         self._names: deque[str] = deque()
         self._keys: deque[tuple[str, Sequence[Key]]] = deque()
         self._next = time.monotonic() + seconds if isinstance(pipeline.extractor, PaidExtractor) else math.inf
@@ -44,7 +48,7 @@ class Degraded:
         They may be gone by now.
         """
         if not self._keys and not self._names and time.monotonic() >= self._next:
-            self._names.extend(self._home.names())
+            self._names.extend(filter(self._owns, self._home.names()))
             self._next = time.monotonic() + self._seconds
         if not self._keys and self._names:
             name = self._names.popleft()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -55,9 +55,10 @@ class Renewals:
         exact_max: int,
         *,
         on: bool,
+        owns: Callable[[str], bool],
     ) -> None:
         """`batches` commits to the successors, whose vectors are indexed from `exact_max` on. Where it is not `on`,
-        nothing is made anew.
+        nothing is made anew, and never what the caller does not own.
         """
         self._home = home
         self._pipeline = pipeline
@@ -65,6 +66,7 @@ class Renewals:
         self._metrics = metrics
         self._troubles = troubles
         self._exact_max = exact_max
+        self._owns = owns
         self._look_at: float | None = 0.0 if on else None
         """When to look for what is to be made anew; None once that is known."""
         self._waiting: dict[str, _UnderWay | None] = {}
@@ -107,7 +109,7 @@ class Renewals:
             self._look_at = time.monotonic() + LOOK_SECONDS
             return
         self._look_at = None
-        for name in self._home.known():
+        for name in filter(self._owns, self._home.known()):
             # What cannot be read is not made anew: whoever opens it for writing says what is wrong.
             with suppress(StoreError, NotFound):
                 if self._made(name) != wanted:

@@ -61,6 +61,10 @@ class Reading:
         """Passages that were begun and are not finished."""
         return sum(not future.done() for future in list(self._under_way.values()))
 
+    def waits_for(self, passages: Sequence[Text]) -> bool:
+        """Whether one of these is being read now."""
+        return any(not future.done() for passage in passages if (future := self._under_way.get(passage)) is not None)
+
     def call_off(self) -> None:
         """Forget what has not begun, which costs nothing, and what failed; calls under way are kept when they end."""
         for passage, future in list(self._under_way.items()):

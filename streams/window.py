@@ -87,13 +87,14 @@ class Window:
     def finish(self, name: str, count: int) -> None:
         """The first `count` waiting entries of a namespace are done."""
         with self._news:
-            waiting = self._waiting[name]
             for _ in range(count):
-                entry = waiting.popleft()
-                entry.is_done = True
-                self._bytes[entry.partition] -= entry.size
-            if not waiting:
-                del self._waiting[name]
+                self._finish_first(name)
+
+    def finish_up_to(self, name: str, offset: int) -> None:
+        """The waiting entries of a namespace up to this offset are done."""
+        with self._news:
+            while name in self._waiting and self._waiting[name][0].offset <= offset:
+                self._finish_first(name)
 
     def take_done(self) -> dict[int, list[Entry]]:
         """By partition the entries up to the first unfinished one, once each: they may be acknowledged."""
@@ -130,6 +131,11 @@ class Window:
         with self._news:
             return {partition for partition in self._order if self._fill(partition) <= 0.5}
 
+    def last(self, partition: int) -> int:
+        """The last offset that came of a partition; NOTHING before the first."""
+        with self._news:
+            return self._last[partition]
+
     def is_empty(self) -> bool:
         """Whether nothing waits."""
         with self._news:
@@ -145,6 +151,14 @@ class Window:
         """End every wait."""
         with self._news:
             self._news.notify_all()
+
+    def _finish_first(self, name: str) -> None:
+        waiting = self._waiting[name]
+        entry = waiting.popleft()
+        entry.is_done = True
+        self._bytes[entry.partition] -= entry.size
+        if not waiting:
+            del self._waiting[name]
 
     def _fill(self, partition: int) -> float:
         return max(len(self._order[partition]) / self._most_events, self._bytes[partition] / self._most_bytes)

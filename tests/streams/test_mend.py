@@ -120,8 +120,8 @@ def test_namespaces_that_were_made_otherwise_or_are_gone_are_left_alone(case: Ca
     with case.runner(NEVER) as runner:
         runner.drain()
     other = Pipeline(SMALL, case.extractor, HashingEmbedder(17))
-    assert Degraded(case.home, other, 0.0).next() is None
-    mine = Degraded(case.home, case.pipeline, 0.0)
+    assert Degraded(case.home, other, 0.0, lambda name: True).next() is None
+    mine = Degraded(case.home, case.pipeline, 0.0, lambda name: True)
     assert mine.next() is not None
     case.home.bury("ada", {"log": 1})
-    assert Degraded(case.home, case.pipeline, 0.0).next() is None
+    assert Degraded(case.home, case.pipeline, 0.0, lambda name: True).next() is None

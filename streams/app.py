@@ -1,0 +1,314 @@
+"""The worker's loop in Kafka: the only module that knows Faust, and what of it can be trusted.
+
+Faust fetches, keeps the membership of the group, and commits offsets. Those offsets are a hint: after every rebalance
+they are set to what the ledgers hold, before anything is read. A batch is acknowledged in the order of its partition,
+and only once it is finished; where anything is wrong with that, the process ends and is started again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import faust
+from faust.types import TP
+from mode import CrashingSupervisor
+
+from index.errors import BrokerUnavailable, GistreamError, StoreError
+
+from .connection import Connection
+from .share import Role, Share
+from .trouble import PAUSES
+from .watchdog import Watchdog
+from .window import Entry
+from .wire import Record
+
+MOST_AT_ONCE: Final = 512
+WITHIN_SECONDS: Final = 0.05
+"""How long a batch waits for more."""
+SETTLE_SECONDS: Final = 0.05
+"""Between two looks at what may be acknowledged."""
+LOOK_SECONDS: Final = 5.0
+"""Between two looks at how much is left to read."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """How a worker shows that it lives, and when it is taken for dead."""
+
+    session_seconds: float = 10.0
+    """Without a heartbeat for so long, its partitions go to others; a worker that starts again sooner keeps them."""
+    rebalance_seconds: float = 30.0
+    """In which it lets go of its partitions when it is asked to; one that cannot ends."""
+    stalled_seconds: float = 300.0
+    """Without progress for so long, though there is something to do, it ends."""
+
+
+class Worker:
+    """One member of a role's consumer group. Run it in a process of its own: where it must stop at once, it exits."""
+
+    def __init__(self, role: Role, connection: Connection, instance: str, pulse: Pulse = Pulse()) -> None:
+        """`instance` names this member among those of its group, now and after it was started again."""
+        self._role = role
+        self._pulse = pulse
+        self._share: Share | None = None
+        self._failure: BaseException | None = None
+        self._over = asyncio.Event()
+        self._watchdog = Watchdog(pulse.stalled_seconds)
+        self._topic = role.topic.topic
+        self._app = self._faust(connection, instance)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set, then finish what is under way. Raises what ended the work, StoreError where a
+        ledger is outside of what the topic still has, and BrokerUnavailable where there is no broker at the start.
+        """
+        try:
+            await self._app.start()
+        except Exception as error:
+            raise BrokerUnavailable(f"the worker could not start: {error}", hint="its log says why") from error
+        tasks = [asyncio.create_task(work) for work in (self._settle(), self._watch(), self._told(stop))]
+        try:
+            await self._over.wait()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await self._let_go()
+            if self._failure is None:
+                await self._app.consumer.commit()
+                await self._app.stop()
+        if self._failure is not None:
+            raise self._failure
+
+    def _faust(self, connection: Connection, instance: str) -> faust.App:
+        seconds = self._pulse.session_seconds
+        app = faust.App(
+            connection.group(self._role.name),
+            broker=[f"aiokafka://{address}" for address in connection.bootstrap.split(",")],
+            broker_credentials=_credentials(connection),
+            store="memory://",
+            agent_supervisor=CrashingSupervisor,
+            consumer_group_instance_id=instance,
+            consumer_auto_offset_reset="earliest",
+            broker_session_timeout=seconds,
+            broker_heartbeat_interval=seconds / 3,
+            broker_rebalance_timeout=max(self._pulse.rebalance_seconds, seconds) + 5,
+            broker_commit_interval=1.0,
+            broker_max_poll_records=MOST_AT_ONCE,
+            stream_buffer_maxsize=MOST_AT_ONCE,
+            stream_wait_empty=False,
+            topic_disable_leader=True,
+            topic_allow_declare=False,
+            table_standby_replicas=0,
+            web_enabled=False,
+            worker_redirect_stdouts=False,
+        )
+        topic = app.topic(self._topic, key_serializer="raw", value_serializer="raw")
+
+        async def read(stream: Any) -> None:
+            async for events in stream.noack_take(MOST_AT_ONCE, within=WITHIN_SECONDS):
+                await self._guarded(self._take(events))
+
+        app.agent(topic, name=self._role.name)(read)
+        app.on_partitions_revoked.connect(self._revoked, weak=False)
+        app.on_rebalance_complete.connect(self._assigned, weak=False)
+        return app
+
+    async def _take(self, events: Sequence[Any]) -> None:
+        """Put what was fetched into the window, and have no more fetched of partitions that are full."""
+        share, failures = self._share, 0
+        generation = self._app.consumer_generation_id
+        events = [event for event in events if event.message.generation_id == generation]
+        while share is not None and share is self._share:
+            try:
+                await asyncio.to_thread(_take_all, share, events)
+                break
+            except GistreamError as error:
+                if not error.recoverable:
+                    raise
+                pause = PAUSES[min(failures, len(PAUSES) - 1)]
+                _log.warning("%d records are taken again in %.1f s: %s", len(events), pause, error)
+                await asyncio.sleep(pause)
+                failures += 1
+        if share is not None and share is self._share and (full := share.window.full()):
+            self._app.consumer.pause_partitions({TP(self._topic, partition) for partition in full})
+
+    async def _settle(self) -> None:
+        """Acknowledge what is finished, and end where the work has ended."""
+
+        async def once() -> None:
+            if (share := self._share) is None:
+                return
+            done = await asyncio.to_thread(share.settle)
+            if share is self._share:
+                self._acknowledge(done)
+                paused = self._app.consumer._paused_partitions & {
+                    TP(self._topic, partition) for partition in share.window.roomy()
+                }
+                if paused:
+                    self._app.consumer.resume_partitions(paused)
+
+        while not self._over.is_set():
+            await self._guarded(once())
+            await asyncio.sleep(SETTLE_SECONDS)
+
+    def _acknowledge(self, done: Mapping[int, Sequence[Entry]]) -> None:
+        for entries in done.values():
+            for entry in entries:
+                entry.handle.ack()
+            if entries:
+                self._watchdog.progress()
+
+    async def _watch(self) -> None:
+        """End where nothing goes on although there is something to do."""
+        while not self._over.is_set():
+            await asyncio.sleep(LOOK_SECONDS)
+            share = self._share
+            if share is None or share.work.is_held_up:
+                self._watchdog.progress()
+                continue
+            try:
+                behind = not share.window.is_empty() or await self._has_more(share)
+            except Exception as error:
+                # While nobody answers, there is nothing that it could do.
+                _log.warning("how much is left to read cannot be told: %s", error)
+                continue
+            if not behind:
+                self._watchdog.progress()
+            elif (error := self._watchdog.verdict()) is not None:
+                self._fail(error)
+
+    async def _has_more(self, share: Share) -> bool:
+        consumer = self._app.consumer
+        ends = await consumer.highwaters(*(TP(self._topic, partition) for partition in share.ledgers))
+        return any(end is not None and end - 1 > share.window.last(tp.partition) for tp, end in ends.items())
+
+    async def _revoked(self, *_: Any, **__: Any) -> None:
+        """Stop writing before anybody else may be assigned our partitions."""
+        await self._guarded(self._let_go())
+
+    async def _let_go(self) -> None:
+        share, self._share = self._share, None
+        if share is None:
+            return
+        try:
+            done = await asyncio.wait_for(asyncio.to_thread(share.close), self._pulse.rebalance_seconds)
+        except TimeoutError:
+            _log.critical("what was under way did not end within %.0f s", self._pulse.rebalance_seconds)
+            # Nothing short of this keeps its threads from writing on.
+            os._exit(1)
+        self._acknowledge(done)
+
+    async def _assigned(self, *_: Any, **__: Any) -> None:
+        """Take over what was assigned, and have it read from where its ledgers are.
+
+        Faust goes to the committed offsets after this, so those are set; aiokafka leaves out an offset of 0.
+        """
+        try:
+            await self._let_go()
+            consumer = self._app.consumer
+            assigned = sorted(tp.partition for tp in consumer.assignment() if tp.topic == self._topic)
+            share = await asyncio.to_thread(Share, self._role, assigned)
+            wanted = await self._wanted(share)
+            if wanted and not await consumer._commit(wanted):
+                _log.warning("the group moved on while its partitions were taken over")
+                return
+            for tp, offset in wanted.items():
+                if offset == 0:
+                    await consumer.seek(tp, 0)
+            share.start()
+            self._share = share
+            self._watchdog.progress()
+            _log.info("%s works on partitions %s", self._role.name, assigned)
+        except Exception as error:
+            self._fail(error)
+            raise
+
+    async def _wanted(self, share: Share) -> dict[TP, int]:
+        """By partition the next offset to read. Raises StoreError where the topic does not have it."""
+        tps = {TP(self._topic, partition): ledger for partition, ledger in share.ledgers.items()}
+        if not tps:
+            return {}
+        consumer = self._app.consumer
+        first, end = await consumer.earliest_offsets(*tps), await consumer.highwaters(*tps)
+        wanted = {}
+        for tp, ledger in tps.items():
+            wanted[tp] = first[tp] if ledger.is_new else ledger.position + 1
+            if not first[tp] <= wanted[tp] <= end[tp]:
+                raise StoreError(
+                    f"partition {tp.partition} of {tp.topic} has offsets {first[tp]} to {end[tp]}, and {wanted[tp]} "
+                    "is next to be read",
+                    hint="records were deleted before they were read, or the topic lost its end; see `gistream topics "
+                    "check`, and go on with `gistream worker --from-start`, which skips what is indexed already",
+                )
+        return wanted
+
+    async def _told(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._over.set()
+
+    async def _guarded(self, work: Awaitable[object]) -> None:
+        """Await `work`; where it fails, the worker is over."""
+        try:
+            await work
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if self._failure is None:
+            self._failure = error
+        self._over.set()
+
+
+def _take_all(share: Share, events: Sequence[Any]) -> None:
+    for event in events:
+        message = event.message
+        share.take(
+            Record(
+                message.partition,
+                message.offset,
+                round(message.timestamp * 1000),
+                message.key,
+                message.value,
+                dict(message.headers or ()),
+            ),
+            event,
+        )
+
+
+def _credentials(connection: Connection) -> Any:
+    context = connection.ssl_context()
+    if connection.has_login:
+        return faust.SASLCredentials(
+            username=connection.username,
+            password=connection.password,
+            mechanism=connection.mechanism,
+            ssl_context=context,
+        )
+    return None if context is None else faust.SSLCredentials(context)
+
+
+def run(worker: Callable[[], Worker]) -> None:
+    """Run a worker until SIGTERM or SIGINT; the second of them ends the process at once. Raises what Worker.run does."""
+
+    async def main() -> None:
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+        started = time.monotonic()
+
+        def on_signal(number: signal.Signals) -> None:
+            loop.remove_signal_handler(number)
+            stop.set()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, on_signal, number)
+        await worker().run(stop)
+        _log.info("stopped after %.0f s", time.monotonic() - started)
+
+    asyncio.run(main())

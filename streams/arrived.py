@@ -1,0 +1,73 @@
+"""The window of `understood` as a backlog: what an applying worker was assigned, as an applier takes it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+
+from index.types import Accepted
+
+from .position import NOTHING
+from .register import Incarnation
+from .window import Window
+from .wire import namespace_partition
+
+
+class Arrived:
+    """A Backlog over a window; all events of a namespace are in one partition, in the order in which they count."""
+
+    def __init__(self, window: Window, topic: Incarnation, partitions: Collection[int]) -> None:
+        self._window = window
+        self._topic = topic
+        self._partitions = frozenset(partitions)
+        self._reached: dict[str, int] = {}
+        self.durable_positions: dict[str, int] = {}
+        """By namespace the offset up to which it is on the disk."""
+
+    def clock(self) -> int:
+        """The broker stamped the events; its clock is taken for ours."""
+        return time.time_ns() // 1000
+
+    def source(self, namespace: str) -> str:
+        """See Backlog."""
+        return self._topic.source(namespace_partition(namespace, self._topic.partitions))
+
+    def owns(self, namespace: str) -> bool:
+        """See Backlog."""
+        return namespace_partition(namespace, self._topic.partitions) in self._partitions
+
+    def position(self, namespace: str) -> int:
+        """Where a namespace was not asked for yet, it has to be opened: that keeps a former writer of it out, too."""
+        return self._reached.get(namespace, NOTHING)
+
+    def news(self) -> Mapping[str, int]:
+        """See Backlog."""
+        return self._window.news()
+
+    def read(self, namespace: str, after: int, limit_events: int, limit_bytes: int) -> list[Accepted]:
+        """See Backlog."""
+        found: list[Accepted] = []
+        start = 0
+        while entries := self._window.peek(namespace, start, limit_events):
+            for entry in entries:
+                if entry.accepted is None or entry.offset <= after:
+                    continue
+                limit_bytes -= entry.size
+                if found and (limit_bytes < 0 or len(found) >= limit_events):
+                    return found
+                found.append(entry.accepted)
+            start += len(entries)
+        return found
+
+    def reached(self, namespace: str, position: int) -> None:
+        """See Backlog."""
+        self._reached[namespace] = position
+        self._window.finish_up_to(namespace, position)
+
+    def durable(self, positions: Mapping[str, int]) -> None:
+        """See Backlog."""
+        self.durable_positions.update(positions)
+
+    def wait(self, timeout: float) -> None:
+        """See Backlog."""
+        self._window.wait(timeout)

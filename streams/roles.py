@@ -1,0 +1,117 @@
+"""The two roles of a worker: understanding what was accepted, and applying what was understood."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Unpack
+
+from index.home import Home
+from index.metrics import Metrics
+from index.token import Token
+from index.types import Accepted
+
+from .applier import Applier, Options
+from .arrived import Arrived
+from .batch import Letters
+from .connection import UNDERSTOOD
+from .events import Limits
+from .extract.base import PaidExtractor
+from .extract.unbought import Unbought
+from .pipeline import Pipeline
+from .prepare import Preparer
+from .producer import Outgoing, Producer
+from .register import Register
+from .share import Role, Work
+from .window import Window
+from .wire import Record, document_event, document_record, namespace_partition, understood_event, understood_headers
+
+UNDERSTAND: Final = "understand"
+APPLY: Final = "apply"
+
+
+def understanding(
+    home: Home,
+    register: Register,
+    pipeline: Pipeline,
+    letters: Letters,
+    producer: Producer,
+    metrics: Metrics,
+    limits: Limits,
+    *,
+    from_start: bool = False,
+) -> Role:
+    """Reads `documents`, has everything kept that a model has to say, and tells the appliers by way of `understood`."""
+    documents, understood = register.documents, register.understood
+
+    def read(record: Record, source: str) -> Accepted:
+        event = document_event(record.key, record.value, limits)
+        return Accepted(record.offset, record.timestamp * 1000, event, {source: record.offset})
+
+    def outgoing(accepted: Accepted) -> Outgoing:
+        key, value = document_record(accepted.event)
+        [(source, offset)] = accepted.places.items()
+        headers = understood_headers(Token(source, offset), accepted.stamp, documents.version(offset))
+        partition = namespace_partition(accepted.event.namespace, understood.partitions)
+        return Outgoing(UNDERSTOOD, key, value, partition, tuple(headers))
+
+    def publish(batch: Sequence[Accepted]) -> None:
+        producer.send([outgoing(accepted) for accepted in batch])
+
+    def work(window: Window, partitions: Collection[int]) -> Work:
+        return Preparer(home, window, pipeline, letters, publish, metrics)
+
+    # Of another `understood` nothing was told yet, so that one has ledgers of its own.
+    ledgers = home.data / "ledgers" / f"{UNDERSTAND}-{understood.number}"
+    return Role(UNDERSTAND, documents, ledgers, read, work, letters, from_start)
+
+
+def applying(
+    home: Home,
+    register: Register,
+    pipeline: Pipeline,
+    letters: Letters,
+    limits: Limits,
+    *,
+    from_start: bool = False,
+    **options: Unpack[Options],
+) -> Role:
+    """Reads `understood` and commits its events. It pays no model, except to read degraded passages again: what a paid
+    extractor has to say is known by now, and where it is not, the passage is read by the fallback until then.
+    """
+    topic, extractor = register.understood, pipeline.extractor
+    known = replace(pipeline, extractor=Unbought(extractor)) if isinstance(extractor, PaidExtractor) else pipeline
+
+    def read(record: Record, source: str) -> Accepted:
+        return understood_event(record, source, limits)
+
+    def work(window: Window, partitions: Collection[int]) -> Work:
+        return Applying(home, Arrived(window, topic, partitions), letters, known, pipeline, **options)
+
+    return Role(APPLY, topic, home.data / "ledgers" / APPLY, read, work, letters, from_start)
+
+
+class Applying(Applier):
+    """An applier as the work of a share. The partition is its right to write: it passes the locks of former workers."""
+
+    def __init__(
+        self,
+        home: Home,
+        arrived: Arrived,
+        letters: Letters,
+        pipeline: Pipeline,
+        mending: Pipeline,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(home, arrived, letters, pipeline, take_over=True, mending=mending, **options)
+        self._arrived = arrived
+
+    @property
+    def durable(self) -> Mapping[str, int]:
+        """See Work."""
+        return self._arrived.durable_positions
+
+    @property
+    def is_held_up(self) -> bool:
+        """See Work."""
+        return bool(self.troubles)
