@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
@@ -43,7 +44,7 @@ def consume(cluster: Cluster, topic: str, count: int, *, group: str | None = Non
         consumer_timeout_ms=60_000,
     )
     try:
-        return [record.value for record, _ in zip(consumer, range(count), strict=False)]
+        return [record.value for record in islice(consumer, count)]
     finally:
         consumer.close()
 
