@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from index.metrics import Metrics
     from index.models.base import Embedder
     from streams.applier import Pace
+    from streams.connection import Connection
     from streams.events import Limits
     from streams.extract.base import Extractor
     from streams.feeds.book import Book
@@ -59,6 +60,25 @@ def open_book(settings: Settings) -> Book:
 def open_book_if_any(settings: Settings) -> AbstractContextManager[Book | None]:
     """The book of feeds; nothing is made where no feed was ever added. Raises StoreError where it does not open."""
     return open_book(settings) if book_path(settings).exists() else nullcontext()
+
+
+def connection(settings: Settings) -> Connection:
+    """How Kafka is reached. Raises BadRequest where kafka_bootstrap is unset, or a user is needed and missing."""
+    from streams.connection import Connection
+
+    if settings.kafka_bootstrap is None:
+        raise BadRequest("no Kafka is set", hint="set GISTREAM_KAFKA_BOOTSTRAP to host:port of a broker")
+    return Connection(
+        settings.kafka_bootstrap,
+        prefix=settings.kafka_prefix,
+        security=settings.kafka_security,
+        mechanism=settings.kafka_sasl_mechanism,
+        username=settings.kafka_username,
+        password=settings.kafka_password.get_secret_value() if settings.kafka_password else None,
+        ca_file=settings.kafka_ca_file,
+        certificate_file=settings.kafka_certificate_file,
+        key_file=settings.kafka_key_file,
+    )
 
 
 def limits(settings: Settings) -> Limits:

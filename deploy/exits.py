@@ -6,6 +6,7 @@ from enum import IntEnum
 
 from index.errors import (
     BadRequest,
+    BrokerError,
     FeedError,
     GistreamError,
     ModelError,
@@ -22,7 +23,7 @@ class Exit(IntEnum):
 
     OK = 0
     REFUSED = 1
-    """`verify` found a difference, or some of the input was refused; the rest of it was accepted."""
+    """`verify` or `topics check` found a difference, or some of the input was refused; the rest of it was accepted."""
     USAGE = 2
     """An option, a setting or a question makes no sense."""
     NOT_FOUND = 3
@@ -37,6 +38,8 @@ class Exit(IntEnum):
     """A write did not become visible within the time allowed; the same command may succeed later."""
     FEED = 8
     """The source of a feed could not be read; the others were."""
+    BROKER = 9
+    """Kafka did not answer or refused, or its topics are missing or others than before."""
     DEFECT = 70
     """A defect of gistream; the traceback says where."""
 
@@ -49,6 +52,7 @@ _BY_ERROR: tuple[tuple[type[Exception], Exit], ...] = (
     (ModelError, Exit.MODEL),
     (NotYet, Exit.NOT_YET),
     (FeedError, Exit.FEED),
+    (BrokerError, Exit.BROKER),
     (BadRequest, Exit.USAGE),
     (GistreamError, Exit.REFUSED),
     (FileNotFoundError, Exit.NOT_FOUND),

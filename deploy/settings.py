@@ -99,6 +99,31 @@ class Settings(BaseSettings):
     run_feeds: bool = True
     """Whether the server runs the feeds that were added with `gistream feed add`."""
 
+    kafka_bootstrap: str | None = Field(default=None, pattern=r"^[^\s,]+:\d+(,[^\s,]+:\d+)*$")
+    """host:port of some Kafka brokers, separated by commas; unset keeps events in the log of this machine."""
+    kafka_prefix: str = Field(default="", pattern=r"^[A-Za-z0-9._-]{0,100}$")
+    """Put before the name of every topic and group, so that several installations share a cluster."""
+    kafka_security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    """Whether the connection to Kafka is encrypted (SSL), and whether it needs a user and a password (SASL)."""
+    kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
+    """How the password is proved to Kafka."""
+    kafka_username: str | None = Field(default=None, min_length=1)
+    """User of Kafka, where kafka_security asks for one."""
+    kafka_password: SecretStr | None = None
+    """Its password."""
+    kafka_ca_file: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
+    """PEM file of the authority that signed the certificates of the brokers; unset trusts what the system trusts."""
+    kafka_certificate_file: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
+    """PEM file of a certificate of our own, where Kafka asks for one."""
+    kafka_key_file: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
+    """PEM file of its key; unset where the certificate's file holds it."""
+    kafka_partitions: int = Field(default=12, ge=1, le=10_000)
+    """Partitions of the topics of events when `gistream topics create` makes them; they never change afterwards."""
+    kafka_replication: int | None = Field(default=None, ge=1, le=100)
+    """Brokers that hold each record; unset is 3 where the cluster has as many, else 1."""
+    kafka_retention_hours: float = Field(default=168.0, ge=1, le=24 * 3650)
+    """Hours that events which were understood wait to be indexed; what is older is lost to a worker that was away."""
+
     exact_max: int = Field(default=EXACT_MAX, ge=0, le=10**8)
     """Rows of a table up to which its vectors are held in memory and all compared; larger ones are indexed on disk."""
     batch_documents: int = Field(default=256, ge=1, le=100_000)

@@ -18,6 +18,10 @@ GistreamError
 │       └── BudgetSpent   the next call might cost more than the budget has left
 ├── FeedError             a source cannot be read now (recoverable)
 │   └── FeedEnded         a source said that it is no more: it is not asked again
+├── BrokerError           Kafka cannot be used
+│   ├── BrokerUnavailable no broker answered in time (recoverable)
+│   ├── BrokerRefused     a broker refuses what it was asked
+│   └── WrongTopics       the topics are not those that this data folder knows, or are missing
 ├── NotFound              no such namespace, document, snapshot, feed or dead letter
 ├── NotYet                a write is not visible within the time the caller allowed (recoverable)
 │   └── TooStale          what is visible is older than the caller allows
@@ -114,6 +118,24 @@ class FeedEnded(FeedError):
     """A source said that it is no more, and is not asked again."""
 
     recoverable = False
+
+
+class BrokerError(GistreamError):
+    """Kafka cannot be used."""
+
+
+class BrokerUnavailable(BrokerError):
+    """No broker answered in time; what was being sent may have been stored."""
+
+    recoverable = True
+
+
+class BrokerRefused(BrokerError):
+    """A broker refuses what it was asked, and would refuse it again."""
+
+
+class WrongTopics(BrokerError):
+    """The topics of the cluster are missing, or not those that this data folder knows."""
 
 
 class NotFound(GistreamError):

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import (
     BadRequest,
+    BrokerError,
     GistreamError,
     InvalidEvent,
     ModelError,
@@ -72,6 +73,7 @@ class NotReady(GistreamError):
 STATUSES: Final[Mapping[type[GistreamError], int]] = {
     GistreamError: 500,
     BadRequest: 400,
+    BrokerError: 503,
     ForeignOrigin: 403,
     InvalidEvent: 422,
     InvalidFields: 422,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from index.errors import BadRequest
+from kafka import errors as kafka
+
+from index.errors import BadRequest, BrokerError, BrokerRefused, BrokerUnavailable, WrongTopics
 
 Security = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -74,6 +78,42 @@ class Connection:
             raise BadRequest(f"the certificates for Kafka cannot be read: {error}", hint=hint) from error
         return context
 
+    @contextmanager
+    def reached(self, doing: str) -> Iterator[None]:
+        """Turn what kafka-python raises inside of the block into a BrokerError; `doing` says what could not be done."""
+        try:
+            yield
+        except kafka.KafkaError as error:
+            raise self.failure(error, doing) from error
+
+    def failure(self, error: Exception, doing: str) -> BrokerError:
+        """What an error of kafka-python means for its caller, who was `doing` something."""
+        failed = f"{doing}: {self.bootstrap} failed with {_described(error)}"
+        match error:
+            case kafka.AuthorizationError() | kafka.SaslAuthenticationFailedError():
+                hint = f"let the user {self.username} of Kafka read, write, create and describe {self.prefix}*"
+                return BrokerRefused(failed, hint=hint)
+            case kafka.UnknownTopicOrPartitionError():
+                return WrongTopics(failed, hint="make the topics with `gistream topics create`")
+            case kafka.KafkaTimeoutError() if "bootstrap" in str(error):
+                return BrokerUnavailable(f"{doing}: nobody could be asked at {self.bootstrap}", hint=self._unreachable)
+            case kafka.KafkaError(retriable=True) | _Ended():
+                hint = "try again; `gistream topics check` tells whether brokers answer and topics are there"
+                return BrokerUnavailable(failed, hint=hint)
+        return BrokerRefused(failed, hint="`gistream topics check` tells what is not as it must be")
+
+    @property
+    def _unreachable(self) -> str:
+        """A client is told nothing of what kept it from the first broker, so all that may have done is said."""
+        reasons = ["no broker runs there or it cannot be reached"]
+        if self.is_encrypted:
+            trusted = "kafka_ca_file" if self.ca_file else "the system's authorities"
+            reasons.append(f"its certificate is not signed by {trusted}")
+        if self.has_login:
+            reasons.append(f"kafka_username {self.username} or kafka_password is wrong for {self.mechanism}")
+        reasons.append(f"kafka_security must be another than {self.security}")
+        return f"either {', or '.join(reasons)}"
+
     def client(self) -> dict[str, Any]:
         """The arguments that every client of kafka-python takes."""
         common: dict[str, Any] = {
@@ -92,3 +132,20 @@ class Connection:
         if (context := self.ssl_context()) is not None:
             common["ssl_context"] = context
         return common
+
+
+_Ended = (
+    kafka.IllegalStateError
+    | kafka.OutOfOrderSequenceNumberError
+    | kafka.UnknownProducerIdError
+    | kafka.InvalidProducerEpochError
+)
+"""What ends one client and not the next."""
+
+
+def _described(error: Exception) -> str:
+    """An error of kafka-python on one short line."""
+    return " ".join(str(error).split())[:_SHOWN]
+
+
+_SHOWN: Final = 200

@@ -12,6 +12,7 @@ from index.errors import InvalidEvent
 from index.token import Token
 from index.types import Accepted, DocumentEvent
 
+from .connection import DOCUMENTS
 from .events import DEFAULT_LIMITS, Limits, decode, encode, validated
 
 ORIGIN: Final = "origin"
@@ -20,6 +21,11 @@ STAMP: Final = "stamp"
 """When the event was accepted, in microseconds since 1970."""
 VERSION: Final = "version"
 """What orders the event among those of its document, where it has no version of its own."""
+
+_ENVELOPE_BYTES: Final = 2**16
+"""Room for keys, headers and reasons."""
+_MOST_DOCUMENT_BYTES: Final = 90_000_000
+"""Brokers and clients take no request of more than 100 MB unless they are told to."""
 
 
 class Record(NamedTuple):
@@ -57,9 +63,20 @@ def document_event(key: bytes | None, value: bytes | None, limits: Limits = DEFA
     return validated({"op": "delete", "namespace": namespace, "id": id}, limits)
 
 
+def most_bytes(kind: str, limits: Limits = DEFAULT_LIMITS) -> int:
+    """The largest record of a topic of ours: a document's JSON, and where others follow it, what they say of it."""
+    document = min(2 * (limits.document_bytes + limits.metadata_bytes), _MOST_DOCUMENT_BYTES) + _ENVELOPE_BYTES
+    return document if kind == DOCUMENTS else document + _ENVELOPE_BYTES
+
+
+def key_partition(key: bytes, partitions: int) -> int:
+    """The partition that holds all records of a key, as any Kafka client would place them."""
+    return int(murmur2(key) & 0x7FFFFFFF) % partitions
+
+
 def namespace_partition(namespace: str, partitions: int) -> int:
-    """The partition of `understood` that holds all events of a namespace, as any Kafka client would place that key."""
-    return int(murmur2(namespace.encode()) & 0x7FFFFFFF) % partitions
+    """The partition of `understood` that holds all events of a namespace."""
+    return key_partition(namespace.encode(), partitions)
 
 
 def understood_headers(origin: Token, stamp: int, version: int) -> list[tuple[str, bytes]]:

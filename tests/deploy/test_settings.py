@@ -101,6 +101,9 @@ def test_every_setting_is_described_and_has_a_variable(name: str, monkeypatch: p
         "run_feeds": "false",
         "sentences": "false",
         "chunk_most": "300",
+        "kafka_bootstrap": "broker-1:9092,broker-2:9092",
+        "kafka_security": "SASL_SSL",
+        "kafka_sasl_mechanism": "SCRAM-SHA-256",
     }
     monkeypatch.setenv(variable(name), (written | model | special).get(name, "7"))
     if name == "budget_usd":
@@ -116,12 +119,14 @@ def test_every_setting_is_described_and_has_a_variable(name: str, monkeypatch: p
     ("environment", "file", "reason"),
     [
         ({"GISTREAM_PROT": "1"}, "", r"variable GISTREAM_PROT\. did you mean GISTREAM_PORT\?"),
-        ({"GISTREAM_KAFKA_TOPIC": "1"}, "", r"GISTREAM_KAFKA_TOPIC\. `gistream settings` lists"),
+        ({"GISTREAM_REDIS_URL": "1"}, "", r"GISTREAM_REDIS_URL\. `gistream settings` lists"),
         ({"GISTREAM_OPENAI_API_KEY": SECRET}, "", r"did you mean OPENAI_API_KEY\?"),
         ({"GISTREAM_PORT": "http"}, "", r"GISTREAM_PORT: Input should be a valid integer"),
         ({"GISTREAM_PORT": "65536"}, "port = 1", r"GISTREAM_PORT: Input should be less than or equal to 65535"),
         ({"GISTREAM_EXTRACTOR": "magic"}, "", r"GISTREAM_EXTRACTOR: .*or recorded:NAME"),
         ({"GISTREAM_CHUNK_LEAST": "100"}, "", r"chunk_least \(100\) is more than a third of chunk_most \(180\)"),
+        ({"GISTREAM_KAFKA_BOOTSTRAP": "broker"}, "", r"GISTREAM_KAFKA_BOOTSTRAP: .*host:port of some Kafka brokers"),
+        ({"GISTREAM_KAFKA_PREFIX": "a b"}, "", r"GISTREAM_KAFKA_PREFIX: "),
         ({"GISTREAM_CONFIG": "nowhere.toml"}, "", r"no file nowhere\.toml\. GISTREAM_CONFIG"),
         ({"GISTREAM_CONFIG": "."}, "", r"there is no file"),
         ({}, "prot = 1", r"'prot', which stands in gistream\.toml\. did you mean port\?"),
