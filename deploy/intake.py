@@ -13,7 +13,7 @@ from streams.feeds.base import Feed, Memory, Step
 from streams.feeds.deliver import BATCH, Delivery
 from streams.log import Log
 
-from .indexing import Awaited
+from .awaited import Awaited
 
 IDLE_SECONDS: Final = 0.2
 """How long a feed may be silent before its reader is given an empty batch, to look after other things."""

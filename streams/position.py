@@ -25,21 +25,25 @@ def reflected(batch: Sequence[Accepted], before: Mapping[str, int]) -> dict[str,
     return found
 
 
-def reached(home: Home, name: str, source: str = SOURCE) -> int:
-    """Position of `source` up to which a namespace's newest snapshot or its tombstone accounts for events, or NOTHING.
+def positions(home: Home, name: str) -> Mapping[str, int]:
+    """By source the position up to which a namespace's newest snapshot or its tombstone accounts for events.
 
     Raises Torn where its newest manifest or pointer is damaged.
     """
     pointer = home.pointer(name)
     if pointer is None:
-        return NOTHING
+        return {}
     if pointer.deleted:
-        return pointer.positions.get(source, NOTHING)
-    manifests = Manifests(home.incarnation(name) / "manifests")
+        return pointer.positions
     try:
-        return manifests.newest().positions.get(source, NOTHING)
+        return Manifests(home.incarnation(name) / "manifests").newest().positions
     except NotFound:
-        return NOTHING
+        return {}
+
+
+def reached(home: Home, name: str, source: str = SOURCE) -> int:
+    """The position of one source, or NOTHING. Raises as `positions` does."""
+    return positions(home, name).get(source, NOTHING)
 
 
 def align(log: Log, home: Home) -> None:

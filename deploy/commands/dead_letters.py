@@ -102,7 +102,9 @@ def replay(
     from streams.events import decode
 
     from ..assembly import limits, open_log
-    from ..indexing import Awaited, Indexing, refused
+    from ..awaited import Awaited
+    from ..indexing import Indexing
+    from ..letters import refused
 
     settings = configured(data=data)
     home = Home(settings.data)

@@ -27,7 +27,8 @@ def delete(
     from streams.events import validated
 
     from ..assembly import limits, open_log
-    from ..indexing import Awaited, Indexing
+    from ..awaited import Awaited
+    from ..indexing import Indexing
 
     settings = configured(data=data)
     home = Home(settings.data)

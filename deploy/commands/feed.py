@@ -171,8 +171,10 @@ def _once(settings: Settings, entries: list[Entry], no_wait: bool, json: bool) -
     from streams.feeds.deliver import Delivered
 
     from ..assembly import open_book, open_log
+    from ..awaited import Awaited
     from ..feeding import Feeding
-    from ..indexing import Awaited, Indexing, refused
+    from ..indexing import Indexing
+    from ..letters import refused
 
     awaited = Awaited(Home(settings.data))
     brought: dict[str, dict[str, Any]] = {}

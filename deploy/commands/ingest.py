@@ -42,8 +42,10 @@ def ingest(
     from streams.dead_letters import DeadLetters
 
     from ..assembly import limits, open_log
-    from ..indexing import Awaited, Indexing, refused
+    from ..awaited import Awaited
+    from ..indexing import Indexing
     from ..intake import Intake
+    from ..letters import refused
     from ..model import Bill, as_figures, as_note
 
     settings = configured(data=data)
