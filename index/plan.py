@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from . import records, things, titles
 from .aliases import Aliases, difference
-from .delta import Delta, indexed_text
+from .delta import Delta, facts_of, indexed_text
 from .graph.segment import Relation, Segment
-from .manifest import Counts
+from .manifest import Counts, Fingerprint
+from .naming import sentences_of
 from .records import TableName
 from .titles import Read, Titles
 from .types import Document, Entity, Key, Passage
@@ -108,6 +109,24 @@ def plan(
             facts=counts.facts + len(facts.come) - len(facts.gone),
         ),
     )
+
+
+def texts_of(passages: Iterable[Passage], made: Fingerprint) -> list[str]:
+    """Every text that a commit of these passages, already read, may want embedded by an index that is `made` so.
+
+    Which spelling of a fact or name an index shows, its other documents decide as well; each is among these, so once
+    all of them are embedded, committing the passages embeds nothing else, whatever else is in the index or comes later.
+    """
+    texts: dict[str, None] = {}
+    for passage in passages:
+        texts[indexed_text(passage)] = None
+        if made.sentences:
+            texts.update(dict.fromkeys(sentence.text for sentence in sentences_of(passage)))
+        for fact, heard in facts_of(passage.extraction):
+            texts[fact.surface] = None
+            if made.alias_threshold is not None:
+                texts.update(dict.fromkeys(surface for thing, surface in heard if thing != fact.key))
+    return list(texts)
 
 
 def _speak(

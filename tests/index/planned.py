@@ -9,7 +9,7 @@ from index import records
 from index.aliases import Aliases
 from index.graph.segment import Segment
 from index.manifest import Counts
-from index.plan import Changes, Plan, plan
+from index.plan import Changes, Embed, Plan, plan
 from index.records import TABLES, TableName
 from index.titles import Titles
 from index.types import Document, Key, Passage
@@ -26,7 +26,8 @@ Batch = Mapping[str, Passage | None]
 class Planned:
     """The tables and relations of a namespace, kept in dictionaries and changed by plans alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, embed: Embed = EMBEDDER.embed) -> None:
+        self.embed = embed
         self.rows: dict[TableName, dict[Key, Mapping[str, Any]]] = {name: {} for name in TABLES}
         self.segments: list[Segment] = []
         self.counts = Counts()
@@ -48,7 +49,7 @@ class Planned:
         )
         before = {passage.key: passage for passage in [*self.passages.values(), *changes.removed]}
         made = plan(
-            changes, self.segments, self.counts, SCHEMAS, EMBEDDER.embed, self.aliases, self.titles,
+            changes, self.segments, self.counts, SCHEMAS, self.embed, self.aliases, self.titles,
             lambda keys: {key: before[key] for key in keys},
         )  # fmt: skip
         self.write(made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,13 @@ from index.delta import indexed_text
 from index.errors import ModelUnavailable
 from index.graph.segment import Relation, total
 from index.manifest import Counts
-from index.plan import Changes, plan
+from index.plan import Changes, plan, texts_of
 from index.types import Entity, Extraction, Key, Passage, Triple
 
 from . import naive
 from .naive import entries, moved, passages
 from .planned import THRESHOLD, Batch, Planned
-from .written import EMBEDDER
+from .written import EMBEDDER, MADE
 
 PLAIN = records.schemas(EMBEDDER.dimensions, entity_vectors=False)
 """Without alias edges."""
@@ -120,3 +121,39 @@ def test_an_embedder_that_fails_is_heard() -> None:
 
     with pytest.raises(ModelUnavailable):
         plan(Changes(added=[NEAR]), [], Counts(), PLAIN, embed, None, None, nothing)
+
+
+class Knowing:
+    """Embeds what it was told of, and notes what it was asked besides."""
+
+    def __init__(self) -> None:
+        self.told: set[str] = set()
+        self.asked: set[str] = set()
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.asked |= set(texts) - self.told
+        return EMBEDDER.embed(texts)
+
+
+@given(st.lists(batches, max_size=6))
+@example([{"a": says(("Osprey", "met", "Bo"))}, {"b": says(("osprey", "Met", "Bo"))}, {"a": None}])  # respelled
+def test_what_is_embedded_in_advance_is_all_that_commits_embed(history: list[Batch]) -> None:
+    knowing = Knowing()
+    planned = Planned(knowing)
+    for batch in history:
+        come = [moved(passage, id) for id, passage in batch.items() if passage is not None]
+        texts = texts_of(come, MADE)
+        assert len(texts) == len(set(texts))
+        knowing.told.update(texts)
+        planned.apply(batch)
+        assert not knowing.asked
+
+
+def test_what_an_index_does_not_keep_is_not_embedded_in_advance() -> None:
+    passage = replace(NEAR, text="One sentence. And another.", title="Birds", about="Birds")
+    whole = "Birds\nOne sentence. And another."
+    said, names = ["Birds: One sentence.", "Birds: And another."], ["Osprey", "Ospreys"]
+    fact = "Osprey met Ospreys"
+    assert texts_of([passage, passage], MADE) == [whole, *said, fact, *names]
+    assert texts_of([passage], MADE.model_copy(update={"alias_threshold": None})) == [whole, *said, fact]
+    assert texts_of([passage], MADE.model_copy(update={"sentences": False})) == [whole, fact, *names]
