@@ -28,6 +28,7 @@ from .commands import (
     snapshots,
     status,
     verify,
+    worker,
 )
 from .exits import Exit, exit_of
 
@@ -40,6 +41,7 @@ app = typer.Typer(
 )
 for verb in (
     serve.serve,
+    worker.worker,
     ingest.ingest,
     search.search,
     delete.delete,

@@ -13,6 +13,7 @@ from index.errors import (
     NotFound,
     NotYet,
     SnapshotGone,
+    Stalled,
     StoreError,
     WriterError,
 )
@@ -40,6 +41,8 @@ class Exit(IntEnum):
     """The source of a feed could not be read; the others were."""
     BROKER = 9
     """Kafka did not answer or refused, or its topics are missing or others than before."""
+    STALLED = 10
+    """A worker got nowhere and ended; started again, it may."""
     DEFECT = 70
     """A defect of gistream; the traceback says where."""
 
@@ -53,6 +56,7 @@ _BY_ERROR: tuple[tuple[type[Exception], Exit], ...] = (
     (NotYet, Exit.NOT_YET),
     (FeedError, Exit.FEED),
     (BrokerError, Exit.BROKER),
+    (Stalled, Exit.STALLED),
     (BadRequest, Exit.USAGE),
     (GistreamError, Exit.REFUSED),
     (FileNotFoundError, Exit.NOT_FOUND),

@@ -121,6 +121,12 @@ class Settings(BaseSettings):
     """Partitions of the topics of events when `gistream topics create` makes them; they never change afterwards."""
     kafka_replication: int | None = Field(default=None, ge=1, le=100)
     """Brokers that hold each record; unset is 3 where the cluster has as many, else 1."""
+    worker_session_seconds: float = Field(default=10.0, ge=1, le=300)
+    """Seconds without a sign of life after which a worker's partitions go to others."""
+    worker_stalled_seconds: float = Field(default=300.0, ge=5, le=24 * 3600)
+    """Seconds without progress, though there is something to do, after which a worker ends and is started again."""
+    worker_metrics_port: int | None = Field(default=None, ge=0, le=65535)
+    """Port of a worker's metrics for Prometheus; of `--role all` the second worker takes the next. Unset: none."""
     kafka_retention_hours: float = Field(default=168.0, ge=1, le=24 * 3650)
     """Hours that events which were understood wait to be indexed; what is older is lost to a worker that was away."""
 

@@ -25,6 +25,7 @@ GistreamError
 ├── NotFound              no such namespace, document, snapshot, feed or dead letter
 ├── NotYet                a write is not visible within the time the caller allowed (recoverable)
 │   └── TooStale          what is visible is older than the caller allows
+├── Stalled               a worker got nowhere: it ends and is started again (recoverable)
 └── BadRequest            a question or setting that makes no sense
 """
 
@@ -150,6 +151,12 @@ class NotYet(GistreamError):
 
 class TooStale(NotYet):
     """What is visible lacks events that were accepted longer ago than the caller allows."""
+
+
+class Stalled(GistreamError):
+    """A worker finished nothing for too long although there was something to do."""
+
+    recoverable = True
 
 
 class BadRequest(GistreamError):

@@ -20,6 +20,7 @@ CounterName = Literal[
     "gistream_events_accepted_total",
     "gistream_events_superseded_total",
     "gistream_events_dead_lettered_total",
+    "gistream_passages_understood_total",
     "gistream_passages_extracted_total",
     "gistream_passages_reused_total",
     "gistream_passages_degraded_total",
@@ -51,6 +52,8 @@ GaugeName = Literal[
     "gistream_namespaces_in_trouble",
     "gistream_older_snapshots_held",
     "gistream_model_calls_in_flight",
+    "gistream_worker_partitions",
+    "gistream_worker_events_under_way",
     "gistream_feed_last_success_timestamp_seconds",
     "gistream_rebuild_documents_left",
 ]
@@ -97,6 +100,11 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "Events that could not be indexed, by the step that refused them.",
         "Read the reasons with `gistream dead-letters list`, repair the source, then replay.",
         ("step",),
+    ),
+    "gistream_passages_understood_total": Metric(
+        "passages",
+        "Passages whose events an understanding worker told of: all that models say about them is kept.",
+        "Standing still while documents arrive: a model is away, or held by its budget; the worker's log says which.",
     ),
     "gistream_passages_extracted_total": Metric(
         "passages",
@@ -256,6 +264,16 @@ METRICS: Final[Mapping[MetricName, Metric]] = {
         "Calls of the extractor's model that are under way.",
         "At extractor_concurrency while events wait: the model is the bottleneck; raise it if the endpoint allows.",
     ),
+    "gistream_worker_partitions": Metric(
+        "partitions",
+        "Partitions that this worker was assigned.",
+        "Zero for long: there are more workers than partitions, or this one is no member of its group.",
+    ),
+    "gistream_worker_events_under_way": Metric(
+        "events",
+        "Events that this worker has fetched and not finished.",
+        "At its bound for long: a namespace in trouble holds its partition up, or the worker is the bottleneck.",
+    ),
     "gistream_feed_last_success_timestamp_seconds": Metric(
         "seconds since 1970",
         "When the source of a feed was last read to its end, by feed; 0 before the first time.",
@@ -385,6 +403,11 @@ class Metrics:
             yield
         finally:
             self.observe(name, time.perf_counter() - started, **labels)
+
+    @property
+    def registry(self) -> CollectorRegistry:
+        """For a server that shows it."""
+        return self._registry
 
     def render(self) -> bytes:
         """Everything in Prometheus's text format (content type CONTENT_TYPE)."""

@@ -23,6 +23,7 @@ from mode import CrashingSupervisor
 from index.errors import BrokerUnavailable, GistreamError, StoreError
 
 from .connection import Connection
+from .position import NOTHING
 from .share import Role, Share
 from .trouble import PAUSES
 from .watchdog import Watchdog
@@ -60,11 +61,25 @@ class Worker:
         self._role = role
         self._pulse = pulse
         self._share: Share | None = None
+        self._paused: set[TP] = set()
+        """Partitions of which enough was fetched."""
         self._failure: BaseException | None = None
         self._over = asyncio.Event()
         self._watchdog = Watchdog(pulse.stalled_seconds)
         self._topic = role.topic.topic
         self._app = self._faust(connection, instance)
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions it was assigned."""
+        share = self._share
+        return 0 if share is None else len(share.ledgers)
+
+    @property
+    def events_under_way(self) -> int:
+        """Events that were fetched and are not finished."""
+        share = self._share
+        return 0 if share is None else len(share.window)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then finish what is under way. Raises what ended the work, StoreError where a
@@ -138,7 +153,8 @@ class Worker:
                 await asyncio.sleep(pause)
                 failures += 1
         if share is not None and share is self._share and (full := share.window.full()):
-            self._app.consumer.pause_partitions({TP(self._topic, partition) for partition in full})
+            self._paused |= {TP(self._topic, partition) for partition in full}
+            self._app.consumer.pause_partitions(self._paused)
 
     async def _settle(self) -> None:
         """Acknowledge what is finished, and end where the work has ended."""
@@ -149,11 +165,9 @@ class Worker:
             done = await asyncio.to_thread(share.settle)
             if share is self._share:
                 self._acknowledge(done)
-                paused = self._app.consumer._paused_partitions & {
-                    TP(self._topic, partition) for partition in share.window.roomy()
-                }
-                if paused:
-                    self._app.consumer.resume_partitions(paused)
+                if roomy := self._paused & {TP(self._topic, partition) for partition in share.window.roomy()}:
+                    self._paused -= roomy
+                    self._app.consumer.resume_partitions(roomy)
 
         while not self._over.is_set():
             await self._guarded(once())
@@ -175,15 +189,15 @@ class Worker:
                 self._watchdog.progress()
                 continue
             try:
-                behind = not share.window.is_empty() or await self._has_more(share)
+                behind = len(share.window) > 0 or await self._has_more(share)
             except Exception as error:
                 # While nobody answers, there is nothing that it could do.
                 _log.warning("how much is left to read cannot be told: %s", error)
                 continue
             if not behind:
                 self._watchdog.progress()
-            elif (error := self._watchdog.verdict()) is not None:
-                self._fail(error)
+            elif (stalled := self._watchdog.verdict()) is not None:
+                self._fail(stalled)
 
     async def _has_more(self, share: Share) -> bool:
         consumer = self._app.consumer
@@ -213,7 +227,8 @@ class Worker:
         """
         try:
             await self._let_go()
-            consumer = self._app.consumer
+            consumer: Any = self._app.consumer
+            self._paused.clear()
             assigned = sorted(tp.partition for tp in consumer.assignment() if tp.topic == self._topic)
             share = await asyncio.to_thread(Share, self._role, assigned)
             wanted = await self._wanted(share)
@@ -240,7 +255,7 @@ class Worker:
         first, end = await consumer.earliest_offsets(*tps), await consumer.highwaters(*tps)
         wanted = {}
         for tp, ledger in tps.items():
-            wanted[tp] = first[tp] if ledger.is_new else ledger.position + 1
+            wanted[tp] = first[tp] if ledger.position == NOTHING else ledger.position + 1
             if not first[tp] <= wanted[tp] <= end[tp]:
                 raise StoreError(
                     f"partition {tp.partition} of {tp.topic} has offsets {first[tp]} to {end[tp]}, and {wanted[tp]} "
@@ -296,7 +311,10 @@ def _credentials(connection: Connection) -> Any:
 
 
 def run(worker: Callable[[], Worker]) -> None:
-    """Run a worker until SIGTERM or SIGINT; the second of them ends the process at once. Raises what Worker.run does."""
+    """Run a worker until SIGTERM or SIGINT; the second of them ends the process at once.
+
+    Raises what Worker.run does.
+    """
 
     async def main() -> None:
         stop, loop = asyncio.Event(), asyncio.get_running_loop()

@@ -38,14 +38,11 @@ class Ledger:
     """
 
     def __init__(self, folder: Path, *, from_start: bool = False) -> None:
-        """Take the partition over. With `from_start` it is read from its beginning again: what is held is skipped."""
+        """Take the partition over; with `from_start` as if nothing of it had been read."""
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.is_new = False
-        """Whether nobody ever held the partition."""
         while True:
             newest, last = self._newest(), max(self._numbers(), default=0)
-            self.is_new = newest is None or from_start
             position = NOTHING if newest is None or from_start else newest.position
             self.reached = Reached(epoch=1 if newest is None else newest.epoch + 1, position=position)
             if self._create(last + 1, self.reached):
@@ -53,6 +50,7 @@ class Ledger:
 
     @property
     def position(self) -> int:
+        """See Reached; NOTHING where the partition is to be read from its beginning, wherever that is by now."""
         return self.reached.position
 
     def check(self) -> None:

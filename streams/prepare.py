@@ -162,7 +162,9 @@ class Preparer:
     def _started(self, name: str, entry: Entry) -> _Begun:
         if not self._pipeline.keeps:
             return _Begun(entry, ())
-        passages = [passage for accepted in events_of([entry]) for passage in passages_of(accepted, self._pipeline.chunker)]
+        passages = [
+            passage for accepted in events_of([entry]) for passage in passages_of(accepted, self._pipeline.chunker)
+        ]
         begun = _Begun(entry, passages)
         if (reading := self._known(name).reading) is not None:
             reading.begin(begun.texts)

@@ -81,7 +81,8 @@ class Renewal:
         self._home = home
         self._name = name
         self._former = home.incarnation(name)
-        self._lock = WriterLock(self._former / "writer.lock")
+        # Whatever was written meanwhile, the successor would lack: nobody may, whatever partition it was assigned.
+        self._lock = WriterLock(self._former / "writer.lock", firm=True)
         self._lock.acquire(take_over=False)
         try:
             manifest = Manifests(self._former / "manifests").newest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final, Unpack
 
 from index.home import Home
@@ -18,6 +19,7 @@ from .connection import UNDERSTOOD
 from .events import Limits
 from .extract.base import PaidExtractor
 from .extract.unbought import Unbought
+from .ledger import Ledger
 from .pipeline import Pipeline
 from .prepare import Preparer
 from .producer import Outgoing, Producer
@@ -38,8 +40,6 @@ def understanding(
     producer: Producer,
     metrics: Metrics,
     limits: Limits,
-    *,
-    from_start: bool = False,
 ) -> Role:
     """Reads `documents`, has everything kept that a model has to say, and tells the appliers by way of `understood`."""
     documents, understood = register.documents, register.understood
@@ -51,9 +51,9 @@ def understanding(
     def outgoing(accepted: Accepted) -> Outgoing:
         key, value = document_record(accepted.event)
         [(source, offset)] = accepted.places.items()
-        headers = understood_headers(Token(source, offset), accepted.stamp, documents.version(offset))
         partition = namespace_partition(accepted.event.namespace, understood.partitions)
-        return Outgoing(UNDERSTOOD, key, value, partition, tuple(headers))
+        headers = understood_headers(Token(source, offset), accepted.stamp, documents.version(offset))
+        return Outgoing(UNDERSTOOD, partition, key, value, headers)
 
     def publish(batch: Sequence[Accepted]) -> None:
         producer.send([outgoing(accepted) for accepted in batch])
@@ -61,9 +61,7 @@ def understanding(
     def work(window: Window, partitions: Collection[int]) -> Work:
         return Preparer(home, window, pipeline, letters, publish, metrics)
 
-    # Of another `understood` nothing was told yet, so that one has ledgers of its own.
-    ledgers = home.data / "ledgers" / f"{UNDERSTAND}-{understood.number}"
-    return Role(UNDERSTAND, documents, ledgers, read, work, letters, from_start)
+    return Role(UNDERSTAND, documents, ledgers(home, UNDERSTAND, register), read, work, letters)
 
 
 def applying(
@@ -72,8 +70,6 @@ def applying(
     pipeline: Pipeline,
     letters: Letters,
     limits: Limits,
-    *,
-    from_start: bool = False,
     **options: Unpack[Options],
 ) -> Role:
     """Reads `understood` and commits its events. It pays no model, except to read degraded passages again: what a paid
@@ -88,7 +84,22 @@ def applying(
     def work(window: Window, partitions: Collection[int]) -> Work:
         return Applying(home, Arrived(window, topic, partitions), letters, known, pipeline, **options)
 
-    return Role(APPLY, topic, home.data / "ledgers" / APPLY, read, work, letters, from_start)
+    return Role(APPLY, topic, ledgers(home, APPLY, register), read, work, letters)
+
+
+def ledgers(home: Home, role: str, register: Register) -> Path:
+    """The folder of a role's ledgers."""
+    # Of another `understood` nothing was told yet, so that one has ledgers of its own.
+    return home.data / "ledgers" / (role if role == APPLY else f"{role}-{register.understood.number}")
+
+
+def start_over(home: Home, role: str, register: Register) -> None:
+    """Have a role's topic read from its beginning again, by whoever is assigned its partitions next; what is held
+    already is skipped, and nothing that was paid for is bought again.
+    """
+    topic = register.understood if role == APPLY else register.documents
+    for partition in range(topic.partitions):
+        Ledger(ledgers(home, role, register) / topic.source(partition), from_start=True)
 
 
 class Applying(Applier):

@@ -57,8 +57,10 @@ class Role:
     """The event of a record, whose partition has this source name. Raises InvalidEvent."""
     work: Callable[[Window, Collection[int]], Work]
     letters: Letters
-    from_start: bool = False
-    """Read the topic from its beginning, whatever the ledgers say; what is held already is skipped."""
+
+    def ledger(self, partition: int) -> Path:
+        """The folder of a partition's ledger."""
+        return self.ledgers / self.topic.source(partition)
 
 
 class Share:
@@ -69,10 +71,7 @@ class Share:
 
     def __init__(self, role: Role, partitions: Collection[int]) -> None:
         self._role = role
-        self.ledgers = {
-            number: Ledger(role.ledgers / role.topic.source(number), from_start=role.from_start)
-            for number in sorted(partitions)
-        }
+        self.ledgers = {number: Ledger(role.ledger(number)) for number in sorted(partitions)}
         self.window = Window()
         self.work = role.work(self.window, self.ledgers.keys())
         self._advance_at = 0.0

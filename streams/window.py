@@ -136,10 +136,10 @@ class Window:
         with self._news:
             return self._last[partition]
 
-    def is_empty(self) -> bool:
-        """Whether nothing waits."""
+    def __len__(self) -> int:
+        """Entries that are not finished, or finished behind one that is not."""
         with self._news:
-            return not self._waiting and not any(self._order.values())
+            return sum(map(len, self._order.values()))
 
     def wait(self, timeout: float) -> None:
         """Block until something came since `news` was asked, or `timeout` seconds."""

@@ -1,0 +1,58 @@
+"""`gistream worker`: the steps of the index as processes that share a stream in Kafka."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from ..options import Data, configured
+
+
+def worker(
+    role: Annotated[
+        Literal["understand", "apply", "all"],
+        typer.Option(help="What it does with the stream: understand documents, apply them to the index, or both."),
+    ] = "all",
+    from_start: Annotated[
+        bool,
+        typer.Option("--from-start", help="Read the topics from their beginning again; what is held is skipped."),
+    ] = False,
+    unsupervised: Annotated[
+        bool, typer.Option("--unsupervised", help="Run one role in this very process; others start it again.")
+    ] = False,
+    leashed: Annotated[bool, typer.Option("--leashed", hidden=True)] = False,
+    data: Data = None,
+) -> None:
+    """Index what comes through Kafka; SIGTERM or Ctrl-C finishes the batch under way, and nothing accepted is lost.
+
+    Start as many as are needed, on any machine that shares the data folder: they share the partitions of the topics
+    that `gistream topics create` makes. A worker that ends is started again. Example: gistream worker --role all
+    """
+    import logging
+
+    from index.errors import BadRequest
+    from streams.cluster import identities
+    from streams.register import Register
+
+    from ..assembly import connection
+    from ..stopping import until_signalled
+    from ..supervisor import supervise
+    from ..worker import on_a_leash, work
+
+    settings = configured(data=data)
+    if unsupervised or leashed:
+        if role == "all":
+            raise BadRequest("one process has one role", hint="choose --role understand or --role apply")
+        if leashed:
+            on_a_leash()
+        work(settings, role, from_start=from_start)
+        return
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # What is wrong from the beginning does not get better by trying again and again.
+    settings.data.mkdir(parents=True, exist_ok=True)
+    Register.open(settings.data, connection(settings), identities)
+    arguments = [*(("--data", str(data)) if data else ()), *(("--from-start",) if from_start else ())]
+    with until_signalled() as stop:
+        code = supervise(["understand", "apply"] if role == "all" else [role], arguments, stop)
+    raise typer.Exit(code)

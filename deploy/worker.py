@@ -1,0 +1,129 @@
+"""One worker: a role of the stream in a process of its own, until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
+
+from prometheus_client import start_http_server
+
+from index.errors import BadRequest, WriterBusy
+from index.home import Home
+from index.lock import WriterLock
+from index.metrics import Metrics
+from streams import app
+from streams.cluster import identities
+from streams.letter_topic import TopicLetters
+from streams.producer import Producer
+from streams.register import Register
+from streams.roles import UNDERSTAND, applying, understanding
+
+from .assembly import build_pipeline, connection, limits, pace
+from .measured import measured
+
+if TYPE_CHECKING:
+    from streams.share import Role
+
+    from .settings import Settings
+
+RoleName = Literal["understand", "apply"]
+
+_log = logging.getLogger("gistream")
+
+
+def work(settings: Settings, role: RoleName, *, from_start: bool = False) -> None:
+    """Do the work of a role until SIGTERM or SIGINT. Raises what ends it: whoever started it should start it again."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # Its lines about every fetch and every message that it passes over say nothing to an operator.
+    for chatty in ("aiokafka", "faust", "mode", "kafka"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    settings.data.mkdir(parents=True, exist_ok=True)
+    kafka, metrics = connection(settings), Metrics()
+    register = Register.open(settings.data, kafka, identities)
+    with _slot(settings, role) as slot, Producer(kafka, limits(settings)) as producer:
+        letters = TopicLetters(kafka, producer)
+        made = _role(settings, role, register, letters, producer, metrics, from_start)
+        _serve_metrics(settings, role, metrics)
+
+        def worker() -> app.Worker:
+            pulse = app.Pulse(settings.worker_session_seconds, stalled_seconds=settings.worker_stalled_seconds)
+            found = app.Worker(made, kafka, f"{kafka.prefix}{role}-{socket.gethostname()}-{slot}", pulse)
+            metrics.watch("gistream_worker_partitions", lambda: found.partitions)
+            metrics.watch("gistream_worker_events_under_way", lambda: found.events_under_way)
+            return found
+
+        _log.info("%s worker %d begins, as process %d", role, slot, os.getpid())
+        app.run(worker)
+
+
+def on_a_leash() -> None:
+    """End this process at once when standard input ends: whoever started it has died, and starts another."""
+
+    def watch() -> None:
+        while os.read(0, 1024):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=watch, name="gistream-leash", daemon=True).start()
+
+
+def _role(
+    settings: Settings,
+    role: RoleName,
+    register: Register,
+    letters: TopicLetters,
+    producer: Producer,
+    metrics: Metrics,
+    from_start: bool,
+) -> Role:
+    home, most = Home(settings.data), limits(settings)
+    pipeline = measured(build_pipeline(settings, metrics), metrics)
+    if role == UNDERSTAND:
+        return understanding(home, register, pipeline, letters, producer, metrics, most, from_start=from_start)
+    return applying(
+        home,
+        register,
+        pipeline,
+        letters,
+        most,
+        from_start=from_start,
+        pace=pace(settings),
+        metrics=metrics,
+        renew=settings.rebuild_on_change,
+    )
+
+
+@contextmanager
+def _slot(settings: Settings, role: RoleName) -> Iterator[int]:
+    """The first number that no worker of this role on this machine has: one that is started again finds its own."""
+    folder = settings.data / "workers"
+    folder.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        lock = WriterLock(folder / f"{role}-{socket.gethostname()}-{number}.lock")
+        try:
+            lock.acquire(take_over=False)
+            break
+        except WriterBusy:
+            number += 1
+    try:
+        yield number
+    finally:
+        lock.release()
+
+
+def _serve_metrics(settings: Settings, role: RoleName, metrics: Metrics) -> None:
+    if settings.worker_metrics_port is None:
+        return
+    try:
+        start_http_server(settings.worker_metrics_port, addr=settings.host, registry=metrics.registry)
+    except OSError as error:
+        raise BadRequest(
+            f"the metrics of the {role} worker cannot be shown at port {settings.worker_metrics_port}: {error}",
+            hint="set worker_metrics_port to another",
+        ) from error
