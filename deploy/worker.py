@@ -36,7 +36,7 @@ RoleName = Literal["understand", "apply"]
 _log = logging.getLogger("gistream")
 
 
-def work(settings: Settings, role: RoleName, *, from_start: bool = False) -> None:
+def work(settings: Settings, role: RoleName) -> None:
     """Do the work of a role until SIGTERM or SIGINT. Raises what ends it: whoever started it should start it again."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # Its lines about every fetch and every message that it passes over say nothing to an operator.
@@ -47,7 +47,7 @@ def work(settings: Settings, role: RoleName, *, from_start: bool = False) -> Non
     register = Register.open(settings.data, kafka, identities)
     with _slot(settings, role) as slot, Producer(kafka, limits(settings)) as producer:
         letters = TopicLetters(kafka, producer)
-        made = _role(settings, role, register, letters, producer, metrics, from_start)
+        made = _role(settings, role, register, letters, producer, metrics)
         _serve_metrics(settings, role, metrics)
 
         def worker() -> app.Worker:
@@ -79,19 +79,17 @@ def _role(
     letters: TopicLetters,
     producer: Producer,
     metrics: Metrics,
-    from_start: bool,
 ) -> Role:
     home, most = Home(settings.data), limits(settings)
     pipeline = measured(build_pipeline(settings, metrics), metrics)
     if role == UNDERSTAND:
-        return understanding(home, register, pipeline, letters, producer, metrics, most, from_start=from_start)
+        return understanding(home, register, pipeline, letters, producer, metrics, most)
     return applying(
         home,
         register,
         pipeline,
         letters,
         most,
-        from_start=from_start,
         pace=pace(settings),
         metrics=metrics,
         renew=settings.rebuild_on_change,

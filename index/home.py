@@ -13,11 +13,14 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from .errors import NotFound, StoreError, Torn, WriterBusy
-from .lock import WriterLock
+from .lock import OPEN_LOCK, WriterLock, alone
 from .types import NAMESPACE_PATTERN, NamespaceName
 
 GRACE_SECONDS = 60.0
 """Longer than any question takes: so long a former incarnation can still be read."""
+
+POINTERS = "pointers"
+UNDERSTANDING = "understanding"
 
 _NAMESPACE = TypeAdapter(NamespaceName)
 
@@ -34,7 +37,7 @@ class Pointer(BaseModel):
 
 
 class Home:
-    """The data folder: below namespaces/NAME/ are pointers/N.json and a folder for each incarnation."""
+    """The data folder; in namespaces/NAME/ are pointers/N.json, understanding/, and a folder for each incarnation."""
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -46,14 +49,15 @@ class Home:
         return [name for name, pointer in pointers if pointer is not None and not pointer.deleted]
 
     def known(self) -> list[str]:
-        """Namespaces that are or were, sorted."""
+        """Namespaces that are or were, sorted; one of which there is only an understanding is not among them."""
         if not self._namespaces.exists():
             return []
-        return sorted(filter(NAMESPACE_PATTERN.fullmatch, os.listdir(self._namespaces)))
+        found = filter(NAMESPACE_PATTERN.fullmatch, os.listdir(self._namespaces))
+        return sorted(name for name in found if (self._namespaces / name / POINTERS).exists())
 
     def pointer(self, name: str) -> Pointer | None:
         """The newest pointer, None for a namespace that never was."""
-        folder = self._folder(name) / "pointers"
+        folder = self._folder(name) / POINTERS
         numbers = _numbers(folder)
         if not numbers:
             return None
@@ -72,11 +76,15 @@ class Home:
             raise NotFound(f"there is no namespace {name}", hint="the first document sent to it creates it")
         return self._folder(name) / pointer.incarnation
 
+    def understanding(self, name: str) -> Path:
+        """Folder of what models said about the texts of a namespace; it may be there before the namespace is."""
+        return self._folder(name) / UNDERSTANDING
+
     def remade(self, name: str) -> datetime | None:
         """When the living incarnation took the place of a former one; None for the first. Numbers of snapshots start
         over with it.
         """
-        if len(_numbers(self._folder(name) / "pointers")) < 2:
+        if len(_numbers(self._folder(name) / POINTERS)) < 2:
             return None
         return datetime.fromtimestamp(self._pointed(name), UTC)
 
@@ -94,15 +102,21 @@ class Home:
         """Folders of incarnations that are not the living one: former ones, and successors that are being made."""
         pointer = self.pointer(name)
         living = None if pointer is None or pointer.deleted else pointer.incarnation
-        return [folder for folder in self._folder(name).iterdir() if folder.name not in ("pointers", living)]
+        return [
+            folder for folder in self._folder(name).iterdir() if folder.name not in (POINTERS, UNDERSTANDING, living)
+        ]
 
     def sweep(self, name: str, grace: float = GRACE_SECONDS) -> int:
         """Remove the incarnations that nothing names and nobody writes, and return how many they were.
 
-        A former incarnation stays for `grace` seconds after its successor took over: readers may still be asking it.
+        A former incarnation stays for `grace` seconds after its successor took over: readers may still be asking it. Of
+        a deleted namespace the understanding goes as well.
         """
-        if self.pointer(name) is None or time.time() - self._pointed(name) < grace:
+        pointer = self.pointer(name)
+        if pointer is None or time.time() - self._pointed(name) < grace:
             return 0
+        if pointer.deleted:
+            self._forget(name)
         gone = 0
         for folder in self.unnamed(name):
             if time.time() - folder.stat().st_mtime >= grace and _abandoned(folder):
@@ -111,18 +125,30 @@ class Home:
         return gone
 
     def bury(self, name: str, positions: Mapping[str, int]) -> None:
-        """Delete a namespace: the tombstone keeps its positions, so old events cannot bring it back."""
+        """Delete a namespace, with all that models said about its texts: the tombstone keeps its positions, so old
+        events cannot bring it back.
+        """
         incarnation = self.incarnation(name)
         self._append(name, Pointer(incarnation=incarnation.name, deleted=True, positions=positions))
         shutil.rmtree(incarnation)
         self.sweep(name, grace=0)
 
+    def _forget(self, name: str) -> None:
+        """Remove the understanding of a deleted namespace; those who have it open begin a new one."""
+        folder = self.understanding(name)
+        if not folder.exists():
+            return
+        with alone(folder / OPEN_LOCK):
+            # In one step, so that nobody opens one that is half gone; what a crash leaves of it is swept.
+            gone = folder.rename(folder.with_name(uuid4().hex))
+        shutil.rmtree(gone)
+
     def _pointed(self, name: str) -> float:
         """When the newest pointer was made, in seconds since 1970."""
-        return max(path.stat().st_mtime for path in (self._folder(name) / "pointers").glob("*.json"))
+        return max(path.stat().st_mtime for path in (self._folder(name) / POINTERS).glob("*.json"))
 
     def _append(self, name: str, pointer: Pointer) -> None:
-        folder = self._folder(name) / "pointers"
+        folder = self._folder(name) / POINTERS
         folder.mkdir(parents=True, exist_ok=True)
         number = max(_numbers(folder), default=0) + 1
         draft = folder / f".{uuid4().hex}"

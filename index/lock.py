@@ -1,9 +1,11 @@
-"""The courtesy lock: a second writer on the same machine gets a clear error instead of a fight."""
+"""Locks between processes: of the one that writes a namespace, and of whoever looks after files that many share."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import WriterBusy
@@ -11,9 +13,12 @@ from .errors import WriterBusy
 _FIRM = ", which makes it anew"
 """What a firm lock says of its holder."""
 
+OPEN_LOCK = "open.lock"
+"""In a folder of files that many processes share: held by whoever makes, moves or removes some of them."""
+
 
 class WriterLock:
-    """An advisory lock on a file, held by one process.
+    """The courtesy lock, held by one process: a second writer on the same machine gets a clear error and no fight.
 
     The epoch in the manifest is what really fences; this only warns early.
     """
@@ -55,3 +60,47 @@ class WriterLock:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+@contextmanager
+def alone(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold the lock on a file, which is made with its folder where it is missing; False where another has it.
+
+    With `wait` it is waited for. Whoever ends, or is killed, lets go of it. The folder may be removed while it is held.
+    """
+    file = _locked(path, wait=wait)
+    try:
+        yield file is not None
+    finally:
+        if file is not None:
+            os.close(file)
+
+
+def stands(path: Path, file: int) -> bool:
+    """Whether `path` is still the file that was opened as the descriptor `file`."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(file))
+    except FileNotFoundError:
+        return False
+
+
+def _locked(path: Path, *, wait: bool) -> int | None:
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except FileNotFoundError:
+            # The folder was removed in between.
+            continue
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            os.close(file)
+            return None
+        except BaseException:
+            os.close(file)
+            raise
+        if stands(path, file):
+            return file
+        # It was removed while we waited: whoever comes now takes the new one.
+        os.close(file)

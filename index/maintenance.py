@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
+from . import fragments
+from .fragments import FAN
 from .graph.segment import SegmentFile, total, write_segment
 from .indexes import SEARCHED, Upkeep, keep_keys, keep_nearest, keep_words
 from .limits import EXACT_MAX
@@ -20,16 +22,12 @@ from .writer import Writer
 
 _SEGMENT = re.compile(r"(\d{20})-")
 
-FAN = 8
-"""So many segments of one size class are merged into one of the next: every entry is copied about log8(N) times."""
 SMALLEST = 4096
 """Segments of fewer entries are one size class."""
 COMPACT_AFTER = 64
 """Commits between two compactions; commits and reads slow down with the number of a table's fragments."""
 COMPACT_AFTER_PASSAGES = 2_000
 """Passages between two compactions: rows that are not in the key index yet are found by looking at all of them."""
-FRAGMENT_CLASSES = (1_000, 8_000, 64_000)
-"""Rows from which a fragment belongs to the next size class; the largest are left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +69,7 @@ def merge(writer: Writer, fan: int = FAN) -> bool:
 
 def uncompacted(writer: Writer) -> int:
     """About how many commits there were since the last compaction: each leaves a small fragment in `documents`."""
-    fragments = writer.tables.dataset("documents").get_fragments()
-    return sum(fragment.metadata.physical_rows < FRAGMENT_CLASSES[0] for fragment in fragments)
+    return fragments.small(writer.tables.dataset("documents"))
 
 
 def compact(writer: Writer) -> None:
@@ -85,8 +82,7 @@ def compact(writer: Writer) -> None:
         dataset = writer.tables.dataset(name)
         if not (rows := dataset.count_rows()):
             continue
-        sizes = [fragment.metadata.physical_rows for fragment in dataset.get_fragments()]
-        dataset.optimize.compact_files(target_rows_per_fragment=_fragment_target(sizes))
+        fragments.compact(dataset)
         keep_keys(dataset)
         writer.tables.adopt(name, dataset, rows)
     writer.replace_segments({})
@@ -138,13 +134,6 @@ def clean(writer: Writer, retention: Retention, moment: datetime | None = None, 
         if unnamed:
             writer.tables.dataset(name).cleanup_old_versions(versions=unnamed, error_if_tagged_old_versions=False)
     return len(gone)
-
-
-def _fragment_target(sizes: Sequence[int]) -> int:
-    """Rows below which fragments are merged: the bound of the smallest class, or of a larger one that is full."""
-    bounds = zip((0, *FRAGMENT_CLASSES), FRAGMENT_CLASSES, strict=False)
-    full = [upper for lower, upper in bounds if sum(lower <= size < upper for size in sizes) >= FAN]
-    return max([FRAGMENT_CLASSES[0], *full])
 
 
 def _full_class(files: Sequence[SegmentFile], fan: int) -> list[SegmentFile]:

@@ -131,8 +131,8 @@ def _conflicts(name: TableName) -> Iterator[None]:
         raise
 
 
-def open_dataset(folder: Path, name: str, version: int) -> Any:
-    """A table at one version; the version never changes under its reader."""
+def open_dataset(folder: Path, name: str, version: int | None = None) -> Any:
+    """A table at one version, the newest where none is given; the version never changes under its reader."""
     return lance.dataset(str(folder / f"{name}.lance"), version=version, session=_session())
 
 

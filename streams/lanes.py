@@ -124,9 +124,8 @@ class Lanes:
                 lane.clean(self._retention, least=1)
                 cleaned = len(writer.manifests.numbers())
             self._home.sweep(name)
-            if lane.opened.reading is not None:
-                # Answers that are still to come are paid for.
-                lane.opened.reading.close()
+            # Answers that are still to come are paid for.
+            lane.opened.understood.close()
             self._made_durable(name, lane)
             self._left[name] = _Left(writer.folder.name, writer.synced, min(cleaned, snapshots))
         except Exception as error:

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
-from index.errors import StoreError, WriterBusy
+from index.errors import NotFound, StoreError, WriterBusy
 from index.home import Home
 from index.manifest import Fingerprint
 from index.models.base import Embedder
 from index.plan import Embed
-from index.understanding import ANSWERS, TABLE, Understanding
+from index.understanding import Understanding
 from index.writer import Synced, Writer
 
 from .apply import Understand
 from .chunk import ChunkConfig
 from .extract.base import Extractor, PaidExtractor
-from .understand import Reading
+from .understand import Reading, Understood
 
 UNFINISHED = "unfinished"
 """File in the folder of a successor that a rebuild has begun; the next rebuild goes on with it after a crash."""
@@ -52,6 +48,11 @@ class Pipeline:
             sentences=self.sentences,
         )
 
+    @property
+    def keeps(self) -> bool:
+        """Whether what its models say is kept: the extractor is paid, or the embedder remote."""
+        return self.embedder.remote or isinstance(self.extractor, PaidExtractor)
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -59,20 +60,41 @@ class Opened:
 
     writer: Writer
     understand: Understand
-    reading: Reading | None = None
-    """Where passages are read by a paid extractor: `understand` as one that can also be begun early."""
+    understood: Understood
+
+    @property
+    def reading(self) -> Reading | None:
+        """Where passages are read by a paid extractor: `understand` as one that can also be begun early."""
+        return self.understood.reading
 
     def release(self) -> None:
         """Let go of the lock and of what was begun; what is not durable yet is still in the log."""
-        if self.reading is not None:
-            self.reading.call_off()
+        self.understood.release()
         self.writer.release()
 
     def close(self) -> None:
         """Keep the answers that are still to come, make everything durable, and let go of the lock."""
-        if self.reading is not None:
-            self.reading.close()
-        self.writer.close()
+        try:
+            self.understood.close()
+        finally:
+            self.writer.close()
+
+
+def understanding_of(home: Home, name: str, pipeline: Pipeline) -> Understood:
+    """How the texts of a namespace are understood, without a writer: any process may, before it exists as well.
+
+    What it reads and embeds, whoever commits the namespace finds known. Where nothing is kept (see Pipeline.keeps) it
+    has neither a reading nor an embed. Nothing is opened yet. Close it. Raises NotFound for what is no name.
+    """
+    folder = home.understanding(name)
+
+    def known() -> Understanding:
+        former = None
+        with suppress(NotFound):
+            former = home.incarnation(name) / "tables"
+        return Understanding(folder, former)
+
+    return Understood(known, pipeline.extractor, pipeline.embedder)
 
 
 def open_namespace(
@@ -86,17 +108,15 @@ def open_namespace(
     pointer = home.pointer(name)
     if pointer is not None and not pointer.deleted:
         folder = home.incarnation(name)
-        embed, understand, reading = _understood(folder, pipeline)
-        writer = Writer.open(folder, pipeline.fingerprint, embed, take_over=take_over, synced=synced)
-        return Opened(writer, understand, reading)
+        open_writer = partial(Writer.open, folder, pipeline.fingerprint, take_over=take_over, synced=synced)
+        return _opened(home, name, pipeline, open_writer)
     folder = home.fresh(name)
-    embed, understand, reading = _understood(folder, pipeline)
     outlived = {} if pointer is None else pointer.positions
-    writer = Writer.create(folder, pipeline.fingerprint, embed, positions=outlived)
+    opened = _opened(home, name, pipeline, partial(Writer.create, folder, pipeline.fingerprint, positions=outlived))
     # The pointer is durable at once, so what it points to must be as well.
-    writer.checkpoint()
+    opened.writer.checkpoint()
     home.point(name, folder, positions=outlived)
-    return Opened(writer, understand, reading)
+    return opened
 
 
 def reopen_successor(home: Home, name: str, pipeline: Pipeline) -> Opened | None:
@@ -106,42 +126,25 @@ def reopen_successor(home: Home, name: str, pipeline: Pipeline) -> Opened | None
     """
     for folder in home.unnamed(name):
         if (folder / UNFINISHED).exists():
-            embed, understand, reading = _understood(folder, pipeline)
             # One that is damaged, made otherwise or held by another process is of no use to this rebuild.
             with suppress(StoreError, WriterBusy):
-                return Opened(Writer.open(folder, pipeline.fingerprint, embed), understand, reading)
+                return _opened(home, name, pipeline, partial(Writer.open, folder, pipeline.fingerprint))
     return None
 
 
 def open_successor(home: Home, name: str, pipeline: Pipeline, positions: Mapping[str, int]) -> Opened:
-    """A new incarnation of a namespace, empty and not yet visible, that knows what the living one paid for."""
-    living, folder = home.incarnation(name) / "tables", home.fresh(name)
+    """A new incarnation of a namespace, empty and not yet visible; it shares what the living one paid for."""
+    folder = home.fresh(name)
     try:
-        # The answers first: they move into the table.
-        if (living / ANSWERS).exists():
-            (folder / "tables").mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(living / ANSWERS, folder / "tables" / ANSWERS)
-        for table in living.glob(f"{TABLE}*.lance"):
-            shutil.copytree(table, folder / "tables" / table.name)
-        embed, understand, reading = _understood(folder, pipeline)
-        return Opened(Writer.create(folder, pipeline.fingerprint, embed, positions=positions), understand, reading)
+        create = partial(Writer.create, folder, pipeline.fingerprint, positions=positions)
+        return _opened(home, name, pipeline, create)
     except BaseException:
         # Whoever tries again must not fill the disk with what came of it.
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _understood(folder: Path, pipeline: Pipeline) -> tuple[Embed, Understand, Reading | None]:
-    """Embedding and reading, by way of the table `understanding` where the model is slow or paid."""
-    extractor, embedder = pipeline.extractor, pipeline.embedder
-
-    @cache
-    def known() -> Understanding:
-        # Not before the writer has the namespace: opening the table may repair it.
-        return Understanding(folder / "tables", embedder.dimensions)
-
-    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
-        return known().vectors(texts, embedder)
-
-    reading = Reading(known, extractor) if isinstance(extractor, PaidExtractor) else None
-    return embed if embedder.remote else embedder.embed, reading or extractor.extract, reading
+def _opened(home: Home, name: str, pipeline: Pipeline, open_writer: Callable[[Embed], Writer]) -> Opened:
+    understood = understanding_of(home, name, pipeline)
+    writer = open_writer(understood.embed or pipeline.embedder.embed)
+    return Opened(writer, understood.reading or pipeline.extractor.extract, understood)

@@ -53,7 +53,7 @@ def verify(home: Home, name: str, pipeline: Pipeline, progress: Progress = _sile
         replay(opened, name, folder, manifest, pipeline, progress)
         yield from differences(state(folder, manifest), newest_state(opened.writer.folder))
     finally:
-        opened.writer.close()
+        opened.close()
         shutil.rmtree(opened.writer.folder)
 
 

@@ -119,11 +119,12 @@ class Renewal:
 
     def close(self) -> None:
         """Let go of both as they are: what is not whole on the disk, the next renewal makes again."""
-        if self.opened.reading is not None:
+        try:
             # Answers that are still to come are paid for.
-            self.opened.reading.close()
-        self.opened.release()
-        self._lock.release()
+            self.opened.understood.close()
+        finally:
+            self.opened.release()
+            self._lock.release()
 
 
 def _begun(home: Home, name: str, pipeline: Pipeline, former: Manifest) -> Opened:

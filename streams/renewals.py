@@ -124,6 +124,8 @@ class Renewals:
                 # By another process, since we looked.
                 self._over(name)
                 return
+            # For one that was deleted meanwhile nothing more is paid.
+            self._home.incarnation(name)
             found = self._waiting[name] = self._waiting[name] or self._begin(name)
             if found.renewal.replay.step(partial(self._batches.apply, name, found.lane)):
                 found.lane.tidy(self._exact_max)

@@ -1,4 +1,4 @@
-"""Passages to extractions by a paid extractor: each is bought once, and kept as soon as it is there."""
+"""Passages to extractions and texts to vectors by paid models: each is bought once, and kept as soon as it is there."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
+
+from index.models.base import Embedder
+from index.plan import Embed
 from index.types import Extraction
 from index.understanding import Understanding
 
-from .extract.base import PaidExtractor, Text
+from .extract.base import Extractor, PaidExtractor, Text
 
 LAST_SECONDS = 10.0
 """How long a namespace that is closed waits for answers; one that comes later may be paid for again."""
@@ -106,3 +111,45 @@ class Reading:
             # It is not lost: whoever asks for the passage keeps it, or says why not.
             return
         self._under_way.pop(passage, None)
+
+
+class Understood:
+    """How the texts of one namespace are understood: by way of what is kept about them, where models are slow or paid.
+
+    Nothing is opened before the first text needs it. One thread uses it; many processes may, each its own, whether or
+    not the namespace exists yet. One whose namespace is deleted goes on with an empty understanding.
+    """
+
+    def __init__(self, known: Callable[[], Understanding], extractor: Extractor, embedder: Embedder) -> None:
+        """`known` opens the namespace's understanding."""
+        self._open = known
+        self._known: Understanding | None = None
+        self._embedder = embedder
+        self.reading = Reading(self._opened, extractor) if isinstance(extractor, PaidExtractor) else None
+        """Reads passages where the extractor is paid."""
+        self.embed: Embed | None = self._vectors if embedder.remote else None
+        """Texts to vectors (n, d), which are kept, where the embedder is remote. Raises what the embedder raises, and
+        StoreError.
+        """
+
+    def close(self) -> None:
+        """Wait for the calls under way, keep what they bring, and let go. Raises StoreError and OSError."""
+        if self.reading is not None:
+            self.reading.close()
+        if self._known is not None:
+            self._known.close()
+
+    def release(self) -> None:
+        """Call off what has not begun, and let go of the rest as it is: whoever opens it next goes on with it."""
+        if self.reading is not None:
+            self.reading.call_off()
+        if self._known is not None:
+            self._known.release()
+
+    def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._opened().vectors(texts, self._embedder)
+
+    def _opened(self) -> Understanding:
+        if self._known is None:
+            self._known = self._open()
+        return self._known

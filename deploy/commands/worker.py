@@ -32,8 +32,10 @@ def worker(
     import logging
 
     from index.errors import BadRequest
+    from index.home import Home
     from streams.cluster import identities
     from streams.register import Register
+    from streams.roles import APPLY, UNDERSTAND, start_over
 
     from ..assembly import connection
     from ..stopping import until_signalled
@@ -44,15 +46,19 @@ def worker(
     if unsupervised or leashed:
         if role == "all":
             raise BadRequest("one process has one role", hint="choose --role understand or --role apply")
+        if from_start:
+            raise BadRequest("a worker that others start again would begin anew each time", hint="leave one of them out")
         if leashed:
             on_a_leash()
-        work(settings, role, from_start=from_start)
+        work(settings, role)
         return
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # What is wrong from the beginning does not get better by trying again and again.
     settings.data.mkdir(parents=True, exist_ok=True)
-    Register.open(settings.data, connection(settings), identities)
-    arguments = [*(("--data", str(data)) if data else ()), *(("--from-start",) if from_start else ())]
+    register = Register.open(settings.data, connection(settings), identities)
+    roles = [UNDERSTAND, APPLY] if role == "all" else [role]
+    for one in roles if from_start else ():
+        start_over(Home(settings.data), one, register)
     with until_signalled() as stop:
-        code = supervise(["understand", "apply"] if role == "all" else [role], arguments, stop)
+        code = supervise(roles, ["--data", str(settings.data)], stop)
     raise typer.Exit(code)

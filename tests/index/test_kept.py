@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
+from typing import Any
 
+import lance
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,6 +16,7 @@ from hypothesis import strategies as st
 
 from index import kept
 from index.kept import Kept
+from index.tables import version_files
 from index.types import Key
 
 KEYS = [bytes([number]) * 16 for number in range(20)]
@@ -52,7 +57,7 @@ def test_what_is_found_is_what_was_added(
                 own[who] |= set(keys)
                 everything |= set(keys)
             elif what == "compact":
-                writers[who]._table.optimize()
+                writers[who].compact()
             elif what == "reopen":
                 writers[who] = opened(folder)
                 own[who] = set(everything)
@@ -87,5 +92,55 @@ def test_what_nobody_has_is_not_looked_for_in_the_table(tmp_path: Path, monkeypa
     def read(*_: object) -> None:
         raise AssertionError("the table was read")
 
-    monkeypatch.setattr(things._rows, "take", read)
+    assert things.find(KEYS[:3]).keys() == set(KEYS[:3])
+    monkeypatch.setattr(lance.LanceDataset, "_take_rows", read)
+    monkeypatch.setattr(lance.LanceDataset, "scanner", read)
     assert things.find(KEYS[3:6]) == {}
+
+
+def test_only_what_is_new_is_read_of_the_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, theirs = opened(tmp_path), opened(tmp_path)
+    pieces: list[int] = []
+    scanner = lance.LanceDataset.scanner
+
+    def noting(dataset: lance.LanceDataset, *, fragments: list[Any], **named: Any) -> Any:
+        pieces.append(len(fragments))
+        return scanner(dataset, fragments=fragments, **named)
+
+    monkeypatch.setattr(lance.LanceDataset, "scanner", noting)
+    for number in range(0, 6, 2):
+        add(theirs, KEYS[number : number + 2])
+        assert mine.find(KEYS[: number + 3]).keys() == set(KEYS[: number + 2])
+    assert pieces == [1, 1, 1]
+    theirs.compact()
+    assert mine.find(KEYS[:7]).keys() == set(KEYS[:6]) and pieces[3:] == [1]
+    assert len(mine._heads) + len(mine._recent) == 6, "what was compacted is known in its new place only"
+
+
+def test_one_that_holds_a_removed_version_looks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "SUPERSEDED_SECONDS", -1.0)
+    monkeypatch.setattr(kept, "COMPACT_AFTER", 4)
+    mine, theirs = opened(tmp_path), opened(tmp_path)
+    for key in KEYS[:5]:
+        add(mine, [key])
+    assert mine.find(KEYS[:5]).keys() == set(KEYS[:5]) and mine.due
+    theirs.compact()
+    assert len(version_files(tmp_path, "things")) == 1
+    assert mine.find(KEYS[:5]) == {key: key.hex() for key in KEYS[:5]}, "nothing is missing, and no file is there"
+    add(mine, KEYS[5:6])
+    assert not mine.due, "of six pieces two are left"
+    theirs.compact()
+    for things in (mine, theirs, opened(tmp_path)):
+        assert things.find(KEYS[:6]).keys() == set(KEYS[:6])
+
+
+def test_a_version_is_kept_as_long_as_one_may_look_at_it(tmp_path: Path) -> None:
+    things = opened(tmp_path)
+    for key in KEYS[:5]:
+        add(things, [key])
+    before = version_files(tmp_path, "things")
+    for version, path in before.items():
+        # All are old; the newest of these was the newest until now.
+        os.utime(path, (time.time() - 3600 + version,) * 2)
+    things.compact()
+    assert set(before) & version_files(tmp_path, "things").keys() == {max(before)}

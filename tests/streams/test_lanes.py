@@ -8,9 +8,10 @@ import pytest
 
 from index import recovery
 from index import writer as writer_module
+from index.fragments import CLASSES
 from index.home import Home
 from index.lock import WriterLock
-from index.maintenance import FRAGMENT_CLASSES, Retention, uncompacted
+from index.maintenance import Retention, uncompacted
 from index.manifest import Manifests
 from index.metrics import Metrics
 from streams import lanes as lanes_module
@@ -131,7 +132,7 @@ def test_a_namespace_that_is_opened_for_every_commit_is_kept_in_order(
         for name in ("ada", "bob"):
             assert len(Manifests(running.home.incarnation(name) / "manifests").numbers()) <= 8
         [writer] = runner.writers()
-        assert uncompacted(writer) <= 7 < FRAGMENT_CLASSES[0]
+        assert uncompacted(writer) <= 7 < CLASSES[0]
     assert running.ids() == running.ids("bob") == {f"d{number}" for number in range(14)}
     assert not list(verify(running.home, "ada", running.pipeline))
 

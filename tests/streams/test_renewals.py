@@ -73,7 +73,7 @@ def ids(home: Home, name: str = "ada") -> set[str]:
 
 
 def folders(home: Home, name: str = "ada") -> set[str]:
-    return {path.name for path in (home.data / "namespaces" / name).iterdir()} - {"pointers"}
+    return {path.name for path in (home.data / "namespaces" / name).iterdir()} - {"pointers", "understanding"}
 
 
 def test_the_former_index_answers_until_its_successor_takes_over_and_nothing_is_lost(
@@ -188,13 +188,16 @@ def test_a_document_that_the_new_settings_cannot_read_goes_to_the_dead_letters(
     assert ids(home) == set("abde")
 
 
-def test_a_namespace_deleted_meanwhile_does_not_come_back(home: Home, log: Log, pipeline: Pipeline) -> None:
+def test_a_namespace_deleted_meanwhile_does_not_come_back(
+    home: Home, log: Log, pipeline: Pipeline, extractor: NotingExtractor
+) -> None:
     with Runner(home, log, pipeline, renew=True) as runner:
         runner.step()
         home.bury("ada", {"log": log.last_position()})
         runner.drain()
         assert home.names() == ["bob"] and not runner.troubles and "ada" not in runner.renewals
-    assert folders(home) == set()
+    assert folders(home) == set() and not home.understanding("ada").exists()
+    assert len(extractor.read) == 3, "nothing is paid for one that is gone"
 
 
 def test_a_namespace_that_somebody_writes_is_waited_for(home: Home, log: Log, pipeline: Pipeline) -> None:

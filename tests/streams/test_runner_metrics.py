@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from index import maintenance
+from index import fragments, maintenance
 from index.errors import WriterFenced
 from index.home import Home
 from index.metrics import Metrics
@@ -101,9 +101,9 @@ def test_freshness_is_from_acceptance_to_commit_for_every_event(tmp_path: Path) 
 
 
 def test_upkeep_is_timed_where_there_was_something_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "COMPACT_AFTER", maintenance.FAN + 1)
+    monkeypatch.setattr(maintenance, "COMPACT_AFTER", fragments.FAN + 1)
     with running(tmp_path, Pace(checkpoint_seconds=1e6, clean_seconds=0, exact_max=0)) as ns:
-        for number in range(maintenance.FAN):
+        for number in range(fragments.FAN):
             assert ns["gistream_maintenance_seconds_count{task=merge}"] == 0
             ns.apply(event(str(number)))
         assert ns["gistream_maintenance_seconds_count{task=merge}"] == 1
@@ -112,9 +112,9 @@ def test_upkeep_is_timed_where_there_was_something_to_do(tmp_path: Path, monkeyp
             ns.apply(event(id))
         assert ns["gistream_maintenance_seconds_count{task=compact}"] == 1
         assert ns["gistream_maintenance_seconds_count{task=index}"] == 1
-        assert ns["gistream_rows_indexed_total{index=passages vectors,step=trained}"] == maintenance.FAN + 1
+        assert ns["gistream_rows_indexed_total{index=passages vectors,step=trained}"] == fragments.FAN + 1
         assert ns["gistream_rows_indexed_total{index=passages vectors,step=added}"] == 0
-        assert ns["gistream_maintenance_seconds_count{task=clean}"] == maintenance.FAN + 2
+        assert ns["gistream_maintenance_seconds_count{task=clean}"] == fragments.FAN + 2
         ns.runner.checkpoint()
         ns.runner.checkpoint()
         assert ns["gistream_checkpoint_seconds_count"] == 1
