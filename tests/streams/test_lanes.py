@@ -89,7 +89,9 @@ def test_one_that_cannot_be_made_durable_is_let_go_and_its_events_are_kept(
 def test_what_was_synced_is_not_synced_again(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     moments: list[float] = []
     monkeypatch.setattr(writer_module, "sync_since", lambda folder, moment: moments.append(moment))
-    lanes = Lanes(running.home, running.pipeline, Metrics(), capacity=2, retention=Retention(), take_over=False, source=str)
+    lanes = Lanes(
+        running.home, running.pipeline, Metrics(), capacity=2, retention=Retention(), take_over=False, source=str
+    )
     lanes.open("ada")
     [first] = moments
     lanes.open("ada").checkpoint()
