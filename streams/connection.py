@@ -97,7 +97,14 @@ class Connection:
                 return WrongTopics(failed, hint="make the topics with `gistream topics create`")
             case kafka.KafkaTimeoutError() if "bootstrap" in str(error):
                 return BrokerUnavailable(f"{doing}: nobody could be asked at {self.bootstrap}", hint=self._unreachable)
-            case kafka.KafkaError(retriable=True) | _Ended():
+            case (
+                kafka.KafkaError(retriable=True)
+                # These end one client, and not the next one.
+                | kafka.IllegalStateError()
+                | kafka.OutOfOrderSequenceNumberError()
+                | kafka.UnknownProducerIdError()
+                | kafka.InvalidProducerEpochError()
+            ):
                 hint = "try again; `gistream topics check` tells whether brokers answer and topics are there"
                 return BrokerUnavailable(failed, hint=hint)
         return BrokerRefused(failed, hint="`gistream topics check` tells what is not as it must be")
@@ -132,15 +139,6 @@ class Connection:
         if (context := self.ssl_context()) is not None:
             common["ssl_context"] = context
         return common
-
-
-_Ended = (
-    kafka.IllegalStateError
-    | kafka.OutOfOrderSequenceNumberError
-    | kafka.UnknownProducerIdError
-    | kafka.InvalidProducerEpochError
-)
-"""What ends one client and not the next."""
 
 
 def _described(error: Exception) -> str:

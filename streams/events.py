@@ -115,13 +115,22 @@ def validated(fields: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> Doc
 
 
 def encode(event: DocumentEvent) -> bytes:
-    """`event` as canonical JSON in UTF-8, defaults left out: equal events give equal bytes, and `decode` inverts it."""
+    """`event` as canonical JSON in UTF-8, defaults left out: equal events give equal bytes, and `decode` inverts it.
+
+    Raises InvalidEvent when its metadata cannot be written as JSON.
+    """
     fields: dict[str, Any] = {"v": event.v, "op": event.op, "namespace": event.namespace, "id": event.id}
     optional = {"version": event.version, "title": event.title, "text": event.text, "metadata": event.metadata}
     fields |= {name: value for name, value in optional.items() if value not in (None, "", {})}
     if event.event_time is not None:
         fields["event_time"] = event.event_time.isoformat()
-    return _canonical(fields).encode()
+    try:
+        return _canonical(fields).encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidEvent(
+            f"document {event.namespace}/{event.id} cannot be written as JSON: {error}",
+            hint="metadata holds texts, finite numbers, true, false, null, lists and objects",
+        ) from error
 
 
 def canonical_metadata(metadata: Metadata) -> str:

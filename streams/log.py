@@ -14,7 +14,7 @@ from typing import Final, Self
 
 from pydantic import ValidationError
 
-from index.errors import InvalidEvent, StoreError
+from index.errors import StoreError
 from index.token import Token
 from index.types import Accepted, DocumentEvent
 
@@ -43,13 +43,7 @@ _POLL_SECONDS = 0.05
 
 def stored(event: DocumentEvent) -> Row:
     """The stored form of an event. Raises InvalidEvent when its metadata cannot be written as JSON."""
-    try:
-        return event.namespace, event.id, encode(event)
-    except (TypeError, ValueError) as error:
-        raise InvalidEvent(
-            f"document {event.namespace}/{event.id} cannot be written as JSON: {error}",
-            hint="metadata holds texts, finite numbers, true, false, null, lists and objects",
-        ) from error
+    return event.namespace, event.id, encode(event)
 
 
 @dataclass(slots=True)

@@ -119,7 +119,7 @@ def test_every_setting_is_described_and_has_a_variable(name: str, monkeypatch: p
     ("environment", "file", "reason"),
     [
         ({"GISTREAM_PROT": "1"}, "", r"variable GISTREAM_PROT\. did you mean GISTREAM_PORT\?"),
-        ({"GISTREAM_REDIS_URL": "1"}, "", r"GISTREAM_REDIS_URL\. `gistream settings` lists"),
+        ({"GISTREAM_ZOOKEEPER": "1"}, "", r"GISTREAM_ZOOKEEPER\. `gistream settings` lists"),
         ({"GISTREAM_OPENAI_API_KEY": SECRET}, "", r"did you mean OPENAI_API_KEY\?"),
         ({"GISTREAM_PORT": "http"}, "", r"GISTREAM_PORT: Input should be a valid integer"),
         ({"GISTREAM_PORT": "65536"}, "port = 1", r"GISTREAM_PORT: Input should be less than or equal to 65535"),
