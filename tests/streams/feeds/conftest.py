@@ -10,7 +10,9 @@ import pytest
 from streams.feeds.book import Book
 from streams.feeds.fetch import Fetcher
 from streams.log import Log
+from tests.broker.cluster import Cluster
 
+from .foreign import ForeignTopic, foreign_topic
 from .sources import Delivered, Files, GrowingFile, Sent, Source, WebFeed
 from .web import Web, web
 
@@ -41,7 +43,13 @@ def book(tmp_path: Path) -> Iterator[Book]:
         yield opened
 
 
-@pytest.fixture(params=["folder", "jsonl", "rss", "push"])
+@pytest.fixture
+def foreign(kafka: Cluster, kafka_prefix: str) -> Iterator[ForeignTopic]:
+    with foreign_topic(kafka, f"{kafka_prefix}articles") as topic:
+        yield topic
+
+
+@pytest.fixture(params=["folder", "jsonl", "rss", "topic", "push"])
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Source:
     """Every kind of source in turn."""
     match request.param:
@@ -51,6 +59,9 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Source:
             return GrowingFile(tmp_path)
         case "rss":
             return WebFeed(request.getfixturevalue("site"), request.getfixturevalue("fetcher"))
+        case "topic":
+            topic: ForeignTopic = request.getfixturevalue("foreign")
+            return topic
         case _:
             return Sent()
 
