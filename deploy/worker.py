@@ -19,7 +19,7 @@ from index.metrics import Metrics
 from streams import app
 from streams.cluster import identities
 from streams.letter_topic import TopicLetters
-from streams.producer import Producer
+from streams.producer import KafkaInbox, Producer
 from streams.register import Register
 from streams.roles import UNDERSTAND, applying, understanding
 
@@ -38,15 +38,12 @@ _log = logging.getLogger("gistream")
 
 def work(settings: Settings, role: RoleName) -> None:
     """Do the work of a role until SIGTERM or SIGINT. Raises what ends it: whoever started it should start it again."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    # Its lines about every fetch and every message that it passes over say nothing to an operator.
-    for chatty in ("aiokafka", "faust", "mode", "kafka"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    log_plainly()
     settings.data.mkdir(parents=True, exist_ok=True)
     kafka, metrics = connection(settings), Metrics()
     register = Register.open(settings.data, kafka, identities)
-    with _slot(settings, role) as slot, Producer(kafka, limits(settings)) as producer:
-        letters = TopicLetters(kafka, producer)
+    with _slot(settings, role) as slot, KafkaInbox(kafka, register, limits(settings)) as producer:
+        letters = TopicLetters(producer, lambda: producer)
         made = _role(settings, role, register, letters, producer, metrics)
         _serve_metrics(settings, role, metrics)
 
@@ -59,6 +56,13 @@ def work(settings: Settings, role: RoleName) -> None:
 
         _log.info("%s worker %d begins, as process %d", role, slot, os.getpid())
         app.run(worker)
+
+
+def log_plainly() -> None:
+    """What happens, on standard error, one line each; the clients of Kafka only speak of what is wrong."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for chatty in ("aiokafka", "faust", "mode", "kafka"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 def on_a_leash() -> None:

@@ -29,8 +29,6 @@ def worker(
     Start as many as are needed, on any machine that shares the data folder: they share the partitions of the topics
     that `gistream topics create` makes. A worker that ends is started again. Example: gistream worker --role all
     """
-    import logging
-
     from index.errors import BadRequest
     from index.home import Home
     from streams.cluster import identities
@@ -40,19 +38,21 @@ def worker(
     from ..assembly import connection
     from ..stopping import until_signalled
     from ..supervisor import supervise
-    from ..worker import on_a_leash, work
+    from ..worker import log_plainly, on_a_leash, work
 
     settings = configured(data=data)
     if unsupervised or leashed:
         if role == "all":
             raise BadRequest("one process has one role", hint="choose --role understand or --role apply")
         if from_start:
-            raise BadRequest("a worker that others start again would begin anew each time", hint="leave one of them out")
+            raise BadRequest(
+                "a worker that others start again would begin anew each time", hint="leave one of them out"
+            )
         if leashed:
             on_a_leash()
         work(settings, role)
         return
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_plainly()
     # What is wrong from the beginning does not get better by trying again and again.
     settings.data.mkdir(parents=True, exist_ok=True)
     register = Register.open(settings.data, connection(settings), identities)
