@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from index.token import Token
-from streams.dead_letters import DeadLetter, DeadLetters
+from streams.letter import DeadLetter, LetterBox
 
 from .awaited import Awaited
 
 _PAGE: Final = 1000
 
 
-def waiting_letters(letters: DeadLetters) -> Iterator[DeadLetter]:
+def waiting_letters(letters: LetterBox) -> Iterator[DeadLetter]:
     """Every dead letter that waits, oldest first."""
     after = 0
     while page := letters.waiting(limit=_PAGE, after=after):
@@ -21,7 +21,7 @@ def waiting_letters(letters: DeadLetters) -> Iterator[DeadLetter]:
         after = page[-1].number
 
 
-def refused(letters: DeadLetters, awaited: Awaited) -> list[DeadLetter]:
+def refused(letters: LetterBox, awaited: Awaited) -> list[DeadLetter]:
     """The awaited events that could not be indexed and went to the dead letters."""
     return [
         letter

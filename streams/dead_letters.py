@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
 
-from index.errors import NotFound
 from index.token import Token
 from index.types import DocumentEvent
 
+from .letter import DeadLetter, no_letter
 from .log import SOURCE, Log, stored
 
 _COLUMNS = "number, at, source, position, namespace, id, step, reason, attempts, payload, replayed"
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """One letter; `position`, `namespace` and `id` are None where it died before they were known."""
-
-    number: int
-    at: int
-    """Microseconds since 1970."""
-    source: str
-    """Where it came from: a file, a feed, the service, the log."""
-    position: int | None
-    namespace: str | None
-    id: str | None
-    step: str
-    """The step that failed: decode, chunk, understand, apply."""
-    reason: str
-    attempts: int
-    payload: bytes
-    """What arrived, byte for byte."""
-    replayed: int | None
-    """Position of the event that replaced it; None while the letter waits."""
 
 
 class DeadLetters:
@@ -75,15 +54,15 @@ class DeadLetters:
                 f"SELECT {_COLUMNS} FROM dead_letters WHERE replayed IS NULL AND number > ? ORDER BY number LIMIT ?",
                 (after, limit),
             )
-            return [DeadLetter(*row) for row in found.fetchall()]
+            return [_letter(row) for row in found.fetchall()]
 
     def show(self, number: int) -> DeadLetter:
         """One letter, waiting or replayed. Raises NotFound."""
         with self._database.reading() as connection:
             row = connection.execute(f"SELECT {_COLUMNS} FROM dead_letters WHERE number = ?", (number,)).fetchone()
         if row is None:
-            raise _no_letter(number)
-        return DeadLetter(*row)
+            raise no_letter(number)
+        return _letter(row)
 
     def count(self) -> int:
         """How many letters wait."""
@@ -94,7 +73,7 @@ class DeadLetters:
         """Forget a letter and its payload. Raises NotFound."""
         with self._database.transaction() as connection:
             if not connection.execute("DELETE FROM dead_letters WHERE number = ?", (number,)).rowcount:
-                raise _no_letter(number)
+                raise no_letter(number)
 
     def replay(self, number: int, event: DocumentEvent) -> str:
         """Append `event`, the letter's payload decoded again or repaired, and mark the letter: both or neither.
@@ -107,7 +86,7 @@ class DeadLetters:
                 "UPDATE dead_letters SET replayed = ? WHERE number = ? AND replayed IS NULL", (position, number)
             )
             if not marked.rowcount:
-                raise _no_letter(number)
+                raise no_letter(number)
         self._log.announce()
         return str(Token(SOURCE, position))
 
@@ -117,5 +96,6 @@ class DeadLetters:
             return connection.execute("DELETE FROM dead_letters WHERE namespace = ?", (namespace,)).rowcount
 
 
-def _no_letter(number: int) -> NotFound:
-    return NotFound(f"no dead letter {number} waits", hint="List those that do; it may have been replayed or removed")
+def _letter(row: tuple[Any, ...]) -> DeadLetter:
+    *held, replayed = row
+    return replace(DeadLetter(*held), replayed=None if replayed is None else str(Token(SOURCE, replayed)))

@@ -13,7 +13,7 @@ from ..exits import Exit
 from ..options import Data, Json, NoWait, configured
 
 if TYPE_CHECKING:
-    from streams.dead_letters import DeadLetter
+    from streams.letter import DeadLetter
 
 app = typer.Typer(no_args_is_help=True, help="See what could not be indexed and why, and try it again.")
 

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from index.metrics import Metrics
 from index.types import DocumentEvent
-from streams.dead_letters import DeadLetter, DeadLetters
+from streams.dead_letters import DeadLetters
 from streams.events import Limits
 from streams.feeds.base import Feed, Memory, Step
 from streams.feeds.book import Book, Entry
@@ -22,6 +22,7 @@ from streams.feeds.follow import Follower
 from streams.feeds.jsonl import JsonLines
 from streams.feeds.push import documents
 from streams.feeds.rss import Rss
+from streams.letter import DeadLetter
 from streams.log import Log
 
 from .web import Web
