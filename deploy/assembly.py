@@ -81,6 +81,16 @@ def connection(settings: Settings) -> Connection:
     )
 
 
+def foreign_connection(settings: Settings, bootstrap: str | None) -> Connection:
+    """How a cluster is reached that a feed reads: its own, or that of the settings; the security is theirs in both.
+
+    Raises BadRequest as `connection` does.
+    """
+    if bootstrap is None and settings.kafka_bootstrap is None:
+        raise BadRequest("no Kafka is set", hint="name the brokers of the topic with --bootstrap")
+    return connection(settings if bootstrap is None else settings.model_copy(update={"kafka_bootstrap": bootstrap}))
+
+
 def limits(settings: Settings) -> Limits:
     """How large one event may be."""
     from streams.events import Limits

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Self
 
 from index.errors import GistreamError, WriterBusy
@@ -21,7 +22,7 @@ from streams.feeds.folder import SETTLE_SECONDS
 from streams.feeds.follow import Follower
 from streams.feeds.kinds import build
 
-from .assembly import limits
+from .assembly import foreign_connection, limits
 from .settings import Settings
 
 LOOK_SECONDS: Final = 0.5
@@ -162,7 +163,8 @@ class Feeding:
     def _follower(
         self, entry: Entry, settle_seconds: float, on_delivered: Callable[[Delivered], None] = lambda delivered: None
     ) -> Follower:
-        feed = build(entry, self._fetcher, limits(self._settings), settle_seconds=settle_seconds)
+        connect = partial(foreign_connection, self._settings)
+        feed = build(entry, self._fetcher, connect, limits(self._settings), settle_seconds=settle_seconds)
         return Follower(entry, feed, self._book, self._inbox, self._letters, self._metrics, on_delivered)
 
 

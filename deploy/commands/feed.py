@@ -2,88 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .. import show
 from ..exits import Exit
 from ..options import Data, Json, NoWait, configured
+from .feed_add import add
 
 if TYPE_CHECKING:
     from streams.feeds.book import Entry
 
     from ..settings import Settings
 
-app = typer.Typer(no_args_is_help=True, help="Follow folders, growing files and web feeds; `gistream serve` does too.")
+app = typer.Typer(
+    no_args_is_help=True, help="Follow folders, growing files, web feeds and topics; `gistream serve` does too."
+)
+app.command("add")(add)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a feed.")]
 
-_INTERVAL = 900.0
 _REMOVAL_SECONDS = 60.0
-
-
-@app.command("add")
-def add(
-    kind: Annotated[
-        Literal["folder", "jsonl", "rss"], typer.Argument(metavar="folder|jsonl|rss", help="What kind of source it is.")
-    ],
-    source: Annotated[
-        str,
-        typer.Argument(metavar="SOURCE", help="A folder, a file of JSON lines that grows, or an RSS or Atom address."),
-    ],
-    namespace: Annotated[str, typer.Option(metavar="NAMESPACE", help="The index that its documents go to.")],
-    name: Annotated[str | None, typer.Option(help="What to call it; else its folder, file or host.")] = None,
-    prefix: Annotated[
-        str | None, typer.Option(help="Put before every document id; else NAME/ for rss, and nothing.")
-    ] = None,
-    interval: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Between two looks at an rss address; else 900.")
-    ] = None,
-    on_disappear: Annotated[
-        Literal["keep", "delete"] | None,
-        typer.Option(
-            help="What becomes of an entry that an rss feed lists no more; most list only the newest, so else keep."
-        ),
-    ] = None,
-    data: Data = None,
-    json: Json = False,
-) -> None:
-    """Add a feed; `gistream serve` takes it up within a second, `gistream feed run` runs it without a server.
-
-    Example: gistream feed add folder ~/notes --namespace notes
-    """
-    from index.errors import BadRequest
-    from index.home import Home
-    from streams.feeds.book import Entry
-    from streams.feeds.kinds import checked
-
-    from ..assembly import open_book
-
-    settings = configured(data=data)
-    Home(settings.data).pointer(namespace)
-    # Whoever runs it may have another working folder.
-    source = source if kind == "rss" else str(Path(source).expanduser().resolve())
-    name = name or _name_from(source, kind)
-    options: dict[str, Any] = {}
-    if kind != "rss" and (interval is not None or on_disappear is not None):
-        raise BadRequest("--interval and --on-disappear are for rss", hint="a folder tells of what goes by itself")
-    if kind == "jsonl" and prefix is not None:
-        raise BadRequest("--prefix is not for jsonl", hint="its lines say their ids themselves")
-    if kind != "jsonl":
-        options["prefix"] = prefix if prefix is not None else f"{name}/" if kind == "rss" else ""
-    if kind == "rss":
-        options |= {"interval": _INTERVAL if interval is None else interval, "on_disappear": on_disappear or "keep"}
-    with open_book(settings) as book:
-        entry = book.add(checked(Entry(name, kind, source, namespace, options), book.entries(), settings.data))
-    done = {"name": entry.name, "kind": kind, "source": source, "namespace": namespace, **options}
-    if json:
-        show.as_json(done)
-    else:
-        show.pairs(done)
 
 
 @app.command("list")
@@ -105,8 +45,8 @@ def list_(data: Data = None, json: Json = False) -> None:
     show.as_table(columns, rows, empty="no feed yet; `gistream feed add` adds one")
     for name, feed in feeds.items():
         if feed["skipped"]:
-            kinds = ", ".join(f"{count} {kind}" for kind, count in feed["skipped"].items())
-            print(f"{name} passes over files of other kinds: {kinds}")
+            what = "passed over" if feed["kind"] == "kafka" else "passes over files of other kinds"
+            print(f"{name} {what}: {', '.join(f'{count} {kind}' for kind, count in feed['skipped'].items())}")
 
 
 @app.command("run")
@@ -136,7 +76,7 @@ def run(
 def remove(
     name: Name,
     delete_documents: Annotated[
-        bool, typer.Option("--delete-documents", help="Delete what it brought, too; not known of jsonl feeds.")
+        bool, typer.Option("--delete-documents", help="Delete what it brought, too; not known of jsonl and kafka.")
     ] = False,
     data: Data = None,
     json: Json = False,
@@ -236,8 +176,3 @@ def _follow(settings: Settings, entries: list[Entry], names: list[str], no_wait:
         while not stop.wait(LOOK_SECONDS):
             if not no_wait:
                 indexing.attend()
-
-
-def _name_from(source: str, kind: str) -> str:
-    name = urlsplit(source).hostname if kind == "rss" else Path(source).stem
-    return re.sub(r"[^a-z0-9._-]+", "-", (name or "").lower()).strip("-._")[:63] or kind

@@ -16,7 +16,7 @@ from index.errors import BadRequest, FeedEnded, NotFound
 from ..database import Database
 from .base import Memory, Step
 
-Kind = Literal["folder", "jsonl", "rss"]
+Kind = Literal["folder", "jsonl", "rss", "kafka"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 NAME_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -38,7 +38,7 @@ class Entry:
     name: str
     kind: Kind
     source: str
-    """A path or an address."""
+    """A path, an address, or a topic."""
     namespace: str
     options: Mapping[str, Any] = field(default_factory=dict)
     """What its kind takes besides (kinds.py)."""

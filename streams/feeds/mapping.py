@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, fields
+from typing import Any, Final, Self
 
 from index.errors import BadRequest, InvalidEvent
 from index.types import DocumentEvent
@@ -41,6 +41,15 @@ class Fields:
             if not all(path.split(".")):
                 raise BadRequest(f"{path!r} is no path into a record", hint="write names joined by dots: after.body")
 
+    @classmethod
+    def parse(cls, options: Mapping[str, Any]) -> Self:
+        """The mapping among the options of a feed, as JSON holds them. Raises BadRequest."""
+        given: dict[str, Any] = {}
+        for name in (one.name for one in fields(cls) if one.name in options):
+            value = options[name]
+            given[name] = tuple(value) if isinstance(value, list) else value
+        return cls(**given)
+
     def event(
         self,
         key: bytes | None,
@@ -58,18 +67,18 @@ class Fields:
             return validated({"op": "delete", "namespace": namespace, "id": prefix + _key(key)}, limits)
         record = _object(value, limits)
         id = _key(key) if self.id is None else _id(record, self.id)
-        fields: dict[str, Any] = {"namespace": namespace, "id": prefix + id}
+        said: dict[str, Any] = {"namespace": namespace, "id": prefix + id}
         if self.version is not None:
             if (version := _at(record, self.version)) is _ABSENT or version is None:
                 raise InvalidEvent(_missing(self.version), hint="every record needs the version that the mapping names")
-            fields["version"] = version
+            said["version"] = version
         if self._says_deleted(record):
-            return validated(fields | {"op": "delete"}, limits)
-        fields["text"] = self._text(record)
+            return validated(said | {"op": "delete"}, limits)
+        said["text"] = self._text(record)
         for name, path in (("title", self.title), ("event_time", self.event_time)):
             if path is not None and (found := _at(record, path)) is not _ABSENT and found is not None:
-                fields[name] = found
-        return validated(fields | {"metadata": self._metadata(record)}, limits)
+                said[name] = found
+        return validated(said | {"metadata": self._metadata(record)}, limits)
 
     def _read(self) -> Iterator[str]:
         """Every path that is read, but REST."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from deploy.exits import Exit
 from index.home import Home
 from query.status import sizes
+from tests.broker.cluster import Cluster
+from tests.streams.feeds.foreign import foreign_topic
 from tests.streams.feeds.sources import rss
 from tests.streams.feeds.web import web
 
@@ -109,6 +112,13 @@ def test_a_growing_file_and_a_web_feed(gistream: Terminal, tmp_path: Path) -> No
         (("jsonl", "x", "--namespace", "n", "--prefix", "x"), Exit.USAGE, "not for jsonl"),
         (("folder", ".", "--namespace", "n"), Exit.USAGE, "the data folder"),
         (("folder", "My Notes"), Exit.USAGE, "--namespace"),
+        (("folder", "My Notes", "--namespace", "n", "--text", "body"), Exit.USAGE, "--text is for kafka"),
+        (("rss", "https://e.org/f", "--namespace", "n", "--event-time", "at"), Exit.USAGE, "--event-time is for kafka"),
+        (("kafka", "t", "--namespace", "n"), Exit.USAGE, "no Kafka is set. name the brokers of the topic with --boot"),
+        (("kafka", "t", "--namespace", "n", "--bootstrap", "x"), Exit.USAGE, "'x' is no address of brokers"),
+        (("kafka", "a topic", "--namespace", "n", "--bootstrap", "x:1"), Exit.USAGE, "is no name of a topic"),
+        (("kafka", "t", "--namespace", "n", "--bootstrap", "x:1", "--id", "a..b"), Exit.USAGE, "'a..b' is no path"),
+        (("kafka", "t", "--namespace", "n", "--bootstrap", "x:1", "--deleted", "op"), Exit.USAGE, "write PATH=VALUE"),
     ],
 )
 def test_what_cannot_be_added(
@@ -118,6 +128,50 @@ def test_what_cannot_be_added(
     assert (ended.code, "Traceback" in ended.err) == (code, False), ended
     assert said in ended.err
     assert gistream.ok("feed", "list", "--json").json == {"feeds": {}}
+
+
+def test_a_foreign_topic(gistream: Terminal, kafka: Cluster, kafka_prefix: str) -> None:
+    fields = ("--text", "head.lead", "--text", "body", "--id", "no", "--deleted", "state=gone", "--metadata", "lang")
+    with foreign_topic(kafka, f"{kafka_prefix}Articles") as topic:
+        added = gistream.ok(
+            "feed", "add", "kafka", topic.name, "--namespace", "news", "--bootstrap", kafka.bootstrap, *fields, "--json"
+        ).json
+        assert added == {
+            "name": topic.name.lower(),
+            "kind": "kafka",
+            "source": topic.name,
+            "namespace": "news",
+            "prefix": "",
+            "bootstrap": kafka.bootstrap,
+            "id": "no",
+            "text": ["head.lead", "body"],
+            "metadata": ["lang"],
+            "deleted": ["state", "gone"],
+        }
+        topic.send(b"x", json.dumps({"no": 1, "head": {"lead": "Anna sailed."}, "body": "Far.", "lang": "en"}).encode())
+        topic.send(b"x", json.dumps({"no": 2, "body": "Bert stayed."}).encode())
+        topic.send(b"x", json.dumps({"body": "Nobody knows which."}).encode())
+        ended = gistream("feed", "run", "--once", "--json")
+        assert ended.code == Exit.REFUSED
+        assert ended.json["feeds"][added["name"]] == {"events": 2, "rejected": 1, "error": None}
+        assert documents(gistream, "news") == 2
+        [letter] = gistream.ok("dead-letters", "list", "--json").json["letters"]
+        assert letter["source"].startswith(f"{topic.name}, partition ")
+        assert "no field 'no'" in letter["reason"]
+        topic.send(b"x", json.dumps({"no": 2, "state": "gone"}).encode())
+        topic.send(b"1", None)
+        assert gistream.ok("feed", "run", "--once", "--json").json["feeds"][added["name"]]["events"] == 2
+        assert documents(gistream, "news") == 0
+        assert gistream.ok("feed", "run", "--once", "--json").json["token"] is None
+    gistream.ok("feed", "remove", added["name"])
+
+
+def test_our_own_topics_are_no_feed(gistream: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GISTREAM_KAFKA_BOOTSTRAP", "127.0.0.1:1")
+    monkeypatch.setenv("GISTREAM_KAFKA_PREFIX", "ours-")
+    ended = gistream("feed", "add", "kafka", "ours-documents", "--namespace", "n")
+    assert (ended.code, "the topic ours-documents is our own" in ended.err) == (Exit.USAGE, True)
+    gistream.ok("feed", "add", "kafka", "documents", "--namespace", "n")
 
 
 def test_two_feeds_do_not_write_the_same_documents(gistream: Terminal, folder: Path, tmp_path: Path) -> None:
