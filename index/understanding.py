@@ -47,12 +47,12 @@ class Understanding:
     bought again.
     """
 
-    def __init__(self, folder: Path, former: Path | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         """Opens it, makes it where it is missing, and takes over the answers of processes that are no more.
 
-        `former`: where the tables lay in older indexes; they are moved here. Raises StoreError and OSError.
+        Raises OSError where the folder cannot be used.
         """
-        self._folder, self._former = folder, former
+        self._folder = folder
         self._open_lock = folder / OPEN_LOCK
         self._tables: dict[str, Kept] = {}
         self._lock: int | None = None
@@ -125,8 +125,6 @@ class Understanding:
         with alone(self._open_lock):
             self._lock = os.open(self._open_lock, os.O_RDONLY)
             try:
-                if self._former is not None:
-                    _move(self._former, self._folder)
                 return Answers(self._folder / ANSWERS)
             except BaseException:
                 os.close(self._lock)
@@ -175,16 +173,19 @@ class Understanding:
             self._synced = moment
 
 
+def inherit(folder: Path, tables: Path) -> None:
+    """Move here what an older index kept among its own `tables`; what is in `folder` already stays."""
+    moving = [*tables.glob(f"{TABLE}*.lance"), *tables.glob(_FORMER_ANSWERS)]
+    if not moving:
+        return
+    with alone(folder / OPEN_LOCK):
+        (folder / ANSWERS).mkdir(exist_ok=True)
+        for path in moving:
+            place = folder / (path.name if path.suffix == ".lance" else f"{ANSWERS}/{uuid4().hex}{SUFFIX}")
+            # Another process may have moved it in the meantime.
+            if path.exists() and not place.exists():
+                path.rename(place)
+
+
 def _vectors_table(embedder: Embedder) -> str:
     return f"{TABLE}-{embedder.dimensions}"
-
-
-def _move(former: Path, folder: Path) -> None:
-    """Move what an older index kept beside its own tables; what is here already stays."""
-    for table in former.glob(f"{TABLE}*.lance"):
-        if not (folder / table.name).exists():
-            table.rename(folder / table.name)
-    answers = former / _FORMER_ANSWERS
-    if answers.exists():
-        (folder / ANSWERS).mkdir(exist_ok=True)
-        answers.rename(folder / ANSWERS / f"{uuid4().hex}{SUFFIX}")

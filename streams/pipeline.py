@@ -13,7 +13,7 @@ from index.home import Home
 from index.manifest import Fingerprint
 from index.models.base import Embedder
 from index.plan import Embed
-from index.understanding import Understanding
+from index.understanding import Understanding, inherit
 from index.writer import Synced, Writer
 
 from .apply import Understand
@@ -84,17 +84,14 @@ def understanding_of(home: Home, name: str, pipeline: Pipeline) -> Understood:
     """How the texts of a namespace are understood, without a writer: any process may, before it exists as well.
 
     What it reads and embeds, whoever commits the namespace finds known. Where nothing is kept (see Pipeline.keeps) it
-    has neither a reading nor an embed. Nothing is opened yet. Close it. Raises NotFound for what is no name.
+    has neither a reading nor an embed. Nothing is opened before a text needs it, but what an older index kept within
+    the living incarnation is moved. Close it. Raises NotFound for what is no name.
     """
     folder = home.understanding(name)
-
-    def known() -> Understanding:
-        former = None
-        with suppress(NotFound):
-            former = home.incarnation(name) / "tables"
-        return Understanding(folder, former)
-
-    return Understood(known, pipeline.extractor, pipeline.embedder)
+    with suppress(NotFound):
+        # Also where this pipeline keeps nothing: a rebuild sweeps the incarnation away.
+        inherit(folder, home.incarnation(name) / "tables")
+    return Understood(partial(Understanding, folder), pipeline.extractor, pipeline.embedder)
 
 
 def open_namespace(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from index.errors import NotFound, StoreError, Torn
 from index.home import Home
-from index.lock import WriterLock
+from index.lock import OPEN_LOCK, WriterLock, alone
 
 
 @pytest.fixture
@@ -75,6 +76,39 @@ def test_a_deleted_namespace_keeps_its_positions_through_its_rebirth(home: Home)
     pointer = home.pointer("notes")
     assert pointer is not None and not pointer.deleted and pointer.positions == {"log": 7}
     assert home.incarnation("notes") == again != folder
+
+
+def test_an_understanding_is_no_namespace_and_no_incarnation(home: Home) -> None:
+    understanding = home.understanding("notes")
+    with alone(understanding / OPEN_LOCK):
+        pass
+    assert home.known() == [] and home.names() == [] and home.pointer("notes") is None
+    assert home.sweep("notes", grace=0) == 0
+    born(home, "notes")
+    assert home.known() == home.names() == ["notes"] and home.unnamed("notes") == []
+    assert home.sweep("notes", grace=0) == 0 and understanding.exists()
+
+
+def test_an_understanding_goes_with_its_namespace(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    born(home, "notes")
+    understanding = home.understanding("notes")
+    with alone(understanding / OPEN_LOCK):
+        pass
+    (understanding / "table").write_text("what was said")
+    rmtree = shutil.rmtree
+
+    def killed(folder: Path) -> None:
+        if (folder / "table").exists():
+            raise KeyboardInterrupt
+        rmtree(folder)
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        home.bury("notes", {})
+    monkeypatch.undo()
+    assert home.known() == ["notes"] and home.names() == [] and not understanding.exists()
+    home.sweep("notes", grace=0)
+    assert [path.name for path in understanding.parent.iterdir()] == ["pointers"]
 
 
 def test_of_two_who_point_at_the_same_moment_one_is_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

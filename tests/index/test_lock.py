@@ -1,16 +1,18 @@
-"""Tests of the courtesy lock: one holder at a time, named to whoever comes second."""
+"""Tests of locks: one holder at a time, named to whoever comes second, and no one held up by what is gone."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from index.errors import WriterBusy
-from index.lock import WriterLock
+from index.lock import WriterLock, alone, stands
 
 HOLD = """
 import sys
@@ -54,3 +56,43 @@ def test_who_passed_a_held_lock_by_does_not_release_it(tmp_path: Path) -> None:
     with pytest.raises(WriterBusy):
         third.acquire(take_over=False)
     first.release()
+
+
+def test_one_after_the_other_has_a_lock_alone(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "open.lock"
+    inside, most = [0], [0]
+
+    def enter() -> None:
+        with alone(path) as mine:
+            assert mine
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            with alone(path, wait=False) as again:
+                assert not again
+            inside[0] -= 1
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(enter) for _ in range(40)]:
+            done.result()
+    assert most == [1]
+
+
+def test_a_lock_whose_folder_is_removed_is_taken_where_it_is_now(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "open.lock"
+    with ThreadPoolExecutor(1) as pool, alone(path):
+        entered = threading.Event()
+
+        def enter() -> bool:
+            entered.set()
+            with alone(path):
+                return path.exists()
+
+        waiting = pool.submit(enter)
+        entered.wait()
+        file = os.open(path, os.O_RDONLY)
+        path.parent.rename(tmp_path / "gone")
+        assert not stands(path, file) and stands(tmp_path / "gone" / "open.lock", file)
+        os.close(file)
+        with alone(path) as mine:
+            assert mine, "the lock of a folder that is gone holds up nobody"
+    assert waiting.result()

@@ -22,7 +22,7 @@ from index.home import Home
 from index.kept import Kept
 from index.models.hashing import HashingEmbedder
 from index.types import Extraction, Role, Triple
-from index.understanding import ANSWERS, TABLE, Understanding
+from index.understanding import ANSWERS, TABLE, Understanding, inherit
 
 D = 8
 SPAWN = multiprocessing.get_context("spawn")
@@ -184,6 +184,8 @@ def test_an_answer_after_the_end_is_left_for_the_next(tmp_path: Path) -> None:
 
 def test_what_an_older_index_kept_is_moved_once(tmp_path: Path) -> None:
     former, folder = tmp_path / "tables", tmp_path / TABLE
+    inherit(folder, former)
+    assert not folder.exists(), "there was nothing"
     old = Understanding(former)
     old.vectors(["one"], Counting())
     old.keep(ONE, "reader", said_of(*ONE))
@@ -193,18 +195,18 @@ def test_what_an_older_index_kept_is_moved_once(tmp_path: Path) -> None:
     [page] = (former / ANSWERS).iterdir()
     page.rename(former / f"{TABLE}.answers")
 
-    embedder = Counting()
-    known = Understanding(folder, former)
+    inherit(folder, former)
+    assert not list(former.glob("understanding*"))
+    embedder, known = Counting(), Understanding(folder)
     assert known.said([ONE, TWO], "reader") == [said_of(*ONE), said_of(*TWO)]
     known.vectors(["one", "two"], embedder)
     assert embedder.calls == [["two"]]
     known.close()
-    assert not list(former.glob("understanding*"))
 
     (former / f"{TABLE}-{D}.lance").mkdir()
-    again = Understanding(folder, former)
-    again.vectors(["one", "two"], embedder)
-    assert embedder.calls == [["two"]], "what is here already stays"
+    inherit(folder, former)
+    Understanding(folder).vectors(["one", "two"], embedder)
+    assert embedder.calls == [["two"]], "what is there already stays"
 
 
 @pytest.fixture

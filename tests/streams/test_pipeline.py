@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from index.errors import WriterBusy, WrongFingerprint
 from index.home import Home
 from index.models.hashing import HashingEmbedder
-from index.types import Accepted, DocumentEvent
+from index.naming import about_document
+from index.plan import texts_of
+from index.types import Accepted, DocumentEvent, Passage, Role
 from streams.apply import apply
-from streams.chunk import WHOLE
-from streams.pipeline import Opened, Pipeline, open_namespace, open_successor
+from streams.chunk import WHOLE, keyed
+from streams.pipeline import Opened, Pipeline, open_namespace, open_successor, understanding_of
+from streams.rebuild import rebuild, verify
 
 from .stubs import SMALL, NotingExtractor, PaidNoting, small_pipeline
 
@@ -106,10 +113,108 @@ def test_what_was_paid_for_is_not_read_again(home: Home) -> None:
 
 
 def test_what_costs_nothing_is_not_kept(home: Home) -> None:
+    assert not small_pipeline().keeps
+    understood = understanding_of(home, "notes", small_pipeline())
+    assert understood.reading is None and understood.embed is None
+    understood.close()
     opened = open_namespace(home, "notes", small_pipeline())
     put(opened, "Ada Moor met Bo.", 1)
-    assert not list((opened.writer.folder / "tables").glob("understanding*"))
-    opened.writer.close()
+    opened.close()
+    assert not home.understanding("notes").exists()
+
+
+class Noting(HashingEmbedder):
+    """A remote embedder with aliases that notes what it is asked."""
+
+    remote = True
+    alias_threshold = 0.8
+
+    def __init__(self) -> None:
+        super().__init__(16)
+        self.asked: list[str] = []
+
+    def embed(self, texts: Sequence[str], role: Role = "text") -> NDArray[np.float32]:
+        self.asked += texts
+        return super().embed(texts, role)
+
+
+def test_what_is_understood_in_advance_is_known_when_it_is_committed(home: Home) -> None:
+    """In another process, as it were, and before the namespace exists."""
+    extractor, embedder = PaidNoting(), Noting()
+    pipeline = replace(small_pipeline(extractor), embedder=embedder)
+    assert pipeline.keeps
+    texts = [f"Ada Moor met Bo Larsen at Pier {number}. ADA MOOR met Bo Larsen." for number in range(4)]
+    ahead = understanding_of(home, "notes", pipeline)
+    assert ahead.reading is not None and ahead.embed is not None
+    for text in texts:
+        pieces = keyed("notes", text, text, SMALL)
+        read = ahead.reading([("", piece) for _, piece in pieces])
+        about = about_document("", text, "{}")
+        passages = [
+            Passage(key, text, "", piece, "{}", None, extraction, about)
+            for (key, piece), extraction in zip(pieces, read, strict=True)
+        ]
+        ahead.embed(texts_of(passages, pipeline.fingerprint))
+    assert home.known() == []
+    asked, extractor.read = embedder.asked, []
+    embedder.asked = []
+    assert len(asked) == len(set(asked)) > 10
+
+    opened = open_namespace(home, "notes", pipeline)
+    for position, text in enumerate(texts, 1):
+        put(opened, text, position, id=text)
+    assert opened.writer.manifest.counts.facts > 1
+    put(opened, "", 9, id=texts[0])
+    opened.close()
+    assert not extractor.read and not embedder.asked
+    assert not list(verify(home, "notes", pipeline))
+    ahead.close()
+
+
+def test_what_is_deleted_meanwhile_is_begun_anew(home: Home) -> None:
+    extractor = PaidNoting()
+    opened = open_namespace(home, "notes", paid(extractor))
+    put(opened, "Ada Moor met Bo.", 1)
+    ahead = understanding_of(home, "notes", paid(extractor))
+    assert ahead.reading is not None and ahead.embed is not None
+    for _ in range(2):
+        ahead.reading([("", "Ada Moor met Bo.")])
+        ahead.embed(["Ada Moor met Bo."])
+    assert len(extractor.read) == 1
+    opened.close()
+    home.bury("notes", {"log": 1})
+    assert not home.understanding("notes").exists()
+    for _ in range(2):
+        ahead.reading([("", "Ada Moor met Bo.")])
+        ahead.embed(["Ada Moor met Bo."])
+    assert len(extractor.read) == 2
+    ahead.close()
+
+
+@pytest.mark.parametrize("first", ["the writer", "a reader", "a rebuild that keeps nothing"])
+def test_what_an_older_index_kept_in_itself_is_found(home: Home, first: str) -> None:
+    extractor = PaidNoting()
+    opened = open_namespace(home, "notes", paid(extractor))
+    put(opened, "Ada Moor met Bo.", 1)
+    opened.close()
+    shared, tables = home.understanding("notes"), home.incarnation("notes") / "tables"
+    for table in shared.glob("*.lance"):
+        table.rename(tables / table.name)
+    shutil.rmtree(shared)
+
+    if first == "the writer":
+        open_namespace(home, "notes", paid(extractor)).close()
+    elif first == "a reader":
+        understanding_of(home, "notes", paid(extractor)).close()
+    else:
+        rebuild(home, "notes", small_pipeline())
+        home.sweep("notes", grace=0)
+        rebuild(home, "notes", paid(extractor))
+    assert sorted(path.name for path in shared.glob("*.lance")) == ["understanding-16.lance", "understanding.lance"]
+    opened = open_namespace(home, "notes", paid(extractor))
+    put(opened, "Ada Moor met Bo.", 2, id="twin")
+    opened.close()
+    assert extractor.read == ["Ada Moor met Bo."]
 
 
 def test_nobody_sees_a_successor(home: Home) -> None:
