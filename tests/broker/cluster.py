@@ -12,6 +12,8 @@ from types import TracebackType
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
+from .certificates import Certificates, certificates
+from .java import PASSWORD, USER
 from .node import Node
 
 _HOST = "127.0.0.1"
@@ -27,20 +29,28 @@ class Cluster:
     started it, so a cluster belongs to a thread that stays.
     """
 
-    def __init__(self, folder: Path, *, nodes: int = 1, port: int | None = None) -> None:
-        """`port` is the first node's, the others have the next ones; without it free ones are taken."""
+    def __init__(self, folder: Path, *, nodes: int = 1, port: int | None = None, sasl: bool = False) -> None:
+        """`port` is the first node's, the others have the next ones; without it free ones are taken.
+
+        With `sasl` clients come in by TLS alone and say who they are: `USER` and `PASSWORD`, by PLAIN or SCRAM-SHA-256;
+        `authority` is whom they have to trust.
+        """
         numbers = range(1, nodes + 1)
-        ports = _free_ports()
-        self._ports = {number: next(ports) if port is None else port + number - 1 for number in numbers}
-        voters = {number: f"{number}@{_HOST}:{next(ports)}" for number in numbers}
+        free = _free_ports()
+        self._clients = {number: next(free) if port is None else port + number - 1 for number in numbers}
+        # Nodes, and the question whether they serve, need no password.
+        self._brokers = {number: next(free) for number in numbers}
+        self._controllers = {number: next(free) for number in numbers}
+        made = certificates(folder / "certificates", host=_HOST) if sasl else None
+        self.authority = made.authority if made is not None else None
         self._nodes = {
-            number: Node(number, folder / f"node-{number}", self._properties(number, voters)) for number in numbers
+            number: Node(number, folder / f"node-{number}", self._properties(number, made)) for number in numbers
         }
 
     @property
     def bootstrap(self) -> str:
         """What a client is given: host:port of every node, with commas."""
-        return ",".join(f"{_HOST}:{port}" for port in self._ports.values())
+        return _addresses(self._clients)
 
     def start(self, *nodes: int) -> None:
         """Start these nodes, or all that do not run, and wait until they serve topics and groups.
@@ -69,6 +79,10 @@ class Cluster:
             if not node.stopped(max(0.0, deadline - time.monotonic())):
                 node.kill()
 
+    def said(self) -> str:
+        """What all nodes have written so far: warnings, and who was not let in."""
+        return "".join(node.said() for node in self._nodes.values())
+
     def __enter__(self) -> Cluster:
         try:
             self.start()
@@ -82,19 +96,20 @@ class Cluster:
     ) -> None:
         self.stop()
 
-    def _properties(self, number: int, voters: dict[int, str]) -> dict[str, object]:
-        copies = len(voters)
+    def _properties(self, number: int, made: Certificates | None) -> dict[str, object]:
+        copies = len(self._clients)
         acknowledging = max(1, copies - 1)
-        clients = f"PLAINTEXT://{_HOST}:{self._ports[number]}"
-        controller = voters[number].partition("@")[2]
-        return {
+        clients = f"CLIENTS://{_HOST}:{self._clients[number]},BROKERS://{_HOST}:{self._brokers[number]}"
+        how = "PLAINTEXT" if made is None else "SASL_SSL"
+        secured = {} if made is None else _secured(made)
+        return secured | {
             "process.roles": "broker,controller",
-            "controller.quorum.voters": ",".join(voters.values()),
+            "controller.quorum.voters": ",".join(f"{n}@{_HOST}:{port}" for n, port in self._controllers.items()),
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"{clients},CONTROLLER://{controller}",
+            "listeners": f"{clients},CONTROLLER://{_HOST}:{self._controllers[number]}",
             "advertised.listeners": clients,
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "inter.broker.listener.name": "PLAINTEXT",
+            "listener.security.protocol.map": f"CLIENTS:{how},BROKERS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "BROKERS",
             "auto.create.topics.enable": "false",
             "num.partitions": 4,
             "default.replication.factor": copies,
@@ -107,6 +122,9 @@ class Cluster:
             "share.coordinator.state.topic.replication.factor": copies,
             "share.coordinator.state.topic.num.partitions": 1,
             "share.coordinator.state.topic.min.isr": acknowledging,
+            # A node that was killed is let in again only when its former life has timed out; by default after 9 s.
+            "broker.session.timeout.ms": 4000,
+            "broker.heartbeat.interval.ms": 500,
             "group.initial.rebalance.delay.ms": 0,
             "group.min.session.timeout.ms": 1000,
             "log.cleaner.dedupe.buffer.size": 16 << 20,
@@ -121,7 +139,7 @@ class Cluster:
         deadline = time.monotonic() + _GROUPS_SECONDS
         while True:
             try:
-                admin = KafkaAdminClient(bootstrap_servers=self.bootstrap, bootstrap_timeout_ms=10_000)
+                admin = KafkaAdminClient(bootstrap_servers=_addresses(self._brokers), bootstrap_timeout_ms=10_000)
                 try:
                     admin.list_group_offsets(["ready"])
                 finally:
@@ -131,6 +149,26 @@ class Cluster:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.1)
+
+
+def _secured(made: Certificates) -> dict[str, object]:
+    """How clients say who they are; that SCRAM knows the user comes with a node's empty folder."""
+    module = "org.apache.kafka.common.security"
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": made.server,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": made.authority,
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "listener.name.clients.plain.sasl.jaas.config": (
+            f'{module}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
+        ),
+        "listener.name.clients.scram-sha-256.sasl.jaas.config": f"{module}.scram.ScramLoginModule required;",
+    }
+
+
+def _addresses(ports: dict[int, int]) -> str:
+    return ",".join(f"{_HOST}:{port}" for port in ports.values())
 
 
 def _free_ports() -> Iterator[int]:

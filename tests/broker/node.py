@@ -77,10 +77,14 @@ class Node:
         except subprocess.TimeoutExpired:
             return False
 
+    def said(self) -> str:
+        """All that it has written so far, over all its lives."""
+        return self.log.read_text(errors="replace")
+
     def _serves(self) -> bool:
         with open(self.log, "rb") as log:
             log.seek(self._said)
             return _STARTED in log.read()
 
     def _tail(self) -> str:
-        return self.log.read_text(errors="replace")[-2000:]
+        return self.said()[-2000:]
