@@ -27,6 +27,7 @@ from .commands import (
     settings,
     snapshots,
     status,
+    topics,
     verify,
     worker,
 )
@@ -56,6 +57,7 @@ for verb in (
 app.add_typer(snapshots.app, name="snapshots")
 app.add_typer(feed.app, name="feed")
 app.add_typer(dead_letters.app, name="dead-letters")
+app.add_typer(topics.app, name="topics")
 
 
 def main() -> None:

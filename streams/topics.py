@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from kafka import TopicPartition
 
 from .cluster import Cluster, Topic
 from .connection import DEAD_LETTERS, DOCUMENTS, UNDERSTOOD, Connection
 from .events import DEFAULT_LIMITS, Limits
 from .register import KINDS, Identity, difference, registered
+from .topic_lag import READS, lag
 from .wire import most_bytes
 
 ALL: Final = (DOCUMENTS, UNDERSTOOD, DEAD_LETTERS)
@@ -107,6 +110,50 @@ def check(connection: Connection, data: Path, layout: Layout = Layout()) -> list
         )
         findings += [Finding(name, flaw, remedy) for flaw, remedy in flaws]
     return findings
+
+
+def describe(connection: Connection) -> dict[str, Any]:
+    """Our topics with their partitions and the settings that matter; who reads them, and how far they are.
+
+    A dictionary as JSON has it. Raises BrokerError where the cluster cannot be asked, WrongTopics where one is missing.
+    """
+    lags = lag(connection)
+    readers = {kind: role for role, kind in READS.items()}
+    groups = {role: connection.group(role) for role in READS}
+    with Cluster(connection) as cluster:
+        members = cluster.members([*groups.values()])
+        topics = cluster.topics(map(connection.topic, ALL))
+        settings = cluster.settings(topics)
+        extents = cluster.extents(
+            [TopicPartition(name, one.number) for name, topic in topics.items() for one in topic.partitions]
+        )
+    described = []
+    for kind in ALL:
+        if (topic := topics.get(name := connection.topic(kind))) is None:
+            continue
+        partitions = []
+        for one in topic.partitions:
+            extent = extents[TopicPartition(name, one.number)]
+            partition = {"partition": one.number, "leader": one.leader, "replicas": one.replicas}
+            partition |= {"in_sync": one.in_sync, **extent._asdict()}
+            if kind in readers:
+                found = lags[readers[kind]][one.number]
+                partition |= {"committed": found.committed, "waiting": found.waiting, "oldest": found.oldest}
+            partitions.append(partition)
+        matter = {setting: settings[name][setting] for setting in Layout().settings(kind, 1)}
+        described.append({"topic": name, "id": str(topic.id), "settings": matter, "partitions": partitions})
+    return {
+        "topics": described,
+        "groups": [
+            {
+                "role": role,
+                "group": group,
+                "waiting": sum(found.waiting for found in lags[role].values()),
+                "members": [member._asdict() for member in members[group]],
+            }
+            for role, group in groups.items()
+        ],
+    }
 
 
 _Flaws = Iterator[tuple[str, str]]

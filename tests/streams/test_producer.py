@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka import KafkaProducer
+from kafka.errors import NodeNotReadyError
+from kafka.future import Future
+from kafka.protocol.producer import ProduceRequest
 
-from index.errors import BrokerUnavailable, InvalidEvent, WrongTopics
+from index.errors import BrokerRefused, BrokerUnavailable, InvalidEvent, WrongTopics
 from index.token import Token
 from index.types import DocumentEvent
 from streams import producer as producing
@@ -86,10 +90,10 @@ def test_an_event_that_is_too_large_is_refused_before_anything_is_sent(inbox: Ka
 
 def test_records_go_where_they_are_told_to(inbox: KafkaInbox) -> None:
     records = [
-        Outgoing(UNDERSTOOD, 2, b"a", b"1", [("origin", b"documents-0:1")]),
-        Outgoing(UNDERSTOOD, 2, b"b", None),
-        Outgoing(UNDERSTOOD, 0, None, b"2"),
-        Outgoing(DEAD_LETTERS, None, b"k", b"3"),
+        Outgoing(UNDERSTOOD, b"a", b"1", 2, [("origin", b"documents-0:1")]),
+        Outgoing(UNDERSTOOD, b"b", None, 2),
+        Outgoing(UNDERSTOOD, None, b"2", 0),
+        Outgoing(DEAD_LETTERS, b"k", b"3"),
     ]
     assert inbox.send(records) == [0, 1, 0, 0]
     assert values(inbox.connection, UNDERSTOOD, 2) == [b"1", None]
@@ -100,12 +104,76 @@ def test_a_missing_topic_is_named_in_time(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, inbox: KafkaInbox
 ) -> None:
     with pytest.raises(WrongTopics, match=r"has no partition 7\. .*topics create"):
-        inbox.send([Outgoing(UNDERSTOOD, 0, b"k", b"v"), Outgoing(UNDERSTOOD, 7, b"k", b"v")])
+        inbox.send([Outgoing(UNDERSTOOD, b"k", b"v", 0), Outgoing(UNDERSTOOD, b"k", b"v", 7)])
     assert values(connection, UNDERSTOOD, 0) == []
     monkeypatch.setattr(producing, "BLOCK_SECONDS", 0.5)
     elsewhere = Connection(connection.bootstrap, prefix=f"{connection.prefix}other-")
     with Producer(elsewhere, LIMITS) as producer, pytest.raises(BrokerUnavailable, match=r"topics check"):
-        producer.send([Outgoing(UNDERSTOOD, 0, b"k", b"v")])
+        producer.send([Outgoing(UNDERSTOOD, b"k", b"v", 0)])
+
+
+def test_nothing_is_stored_behind_a_record_that_failed(inbox: KafkaInbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network is broken until the client gives the first record up; the next one has a minute more then."""
+    monkeypatch.setattr(producing, "DELIVERY_SECONDS", 1.5)
+    monkeypatch.setattr(producing, "_REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr(producing, "KafkaProducer", _Broken)
+    # Each is a batch of its own.
+    records = [Outgoing(UNDERSTOOD, b"k", b"%d" % number + b"x" * 60_000, 1) for number in range(3)]
+    with Producer(inbox.connection, LIMITS) as producer:
+        with pytest.raises(BrokerUnavailable, match=r"^3 events could not be stored: .* sending all of them again"):
+            producer.send(records)
+        assert values(inbox.connection, UNDERSTOOD, 1) == []
+        monkeypatch.setattr(producing, "KafkaProducer", KafkaProducer)
+        assert producer.send(records) == [0, 1, 2]
+
+
+class _Broken(KafkaProducer):  # type: ignore[misc]
+    """Loses every batch until the first was given up, while its caller is slow."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._sent = list[Any]()
+        self._deliver = self._sender._client.send
+        self._sender._client.send = self._lose
+
+    def send(self, *arguments: Any) -> Any:
+        if len(self._sent) == 2:
+            first, second = self._sent
+            assert first._produce_future.wait(30)
+            # Dropped, or stored now that the network works.
+            assert second._produce_future.wait(30)
+        sent = super().send(*arguments)
+        self._sent.append(sent)
+        if len(self._sent) > 1:
+            [*_, batch] = self._accumulator._batches[sent._produce_future.topic_partition]
+            batch.created += 60
+        return sent
+
+    def _lose(self, node: int, request: Any, **options: Any) -> Any:
+        if isinstance(request, ProduceRequest) and not (self._sent and self._sent[0].is_done):
+            return Future().failure(NodeNotReadyError(node))
+        return self._deliver(node, request, **options)
+
+
+def test_a_record_that_is_refused_is_told(inbox: KafkaInbox) -> None:
+    """A topic that is compacted takes no records without a key."""
+    records = [Outgoing(DOCUMENTS, None if number == 3 else b"k", b"x" * 60_000, 1) for number in range(8)]
+    for _ in range(2):
+        with pytest.raises(BrokerRefused, match=r"^8 events could not be stored: .*InvalidRecordError"):
+            inbox.send(records)
+    assert values(inbox.connection, DOCUMENTS, 1) == [records[0].value] * 6
+    del records[3]
+    assert inbox.send(records) == [*range(6, 13)]
+
+
+def test_what_a_topic_does_not_take_leaves_the_producer_as_good_as_before(
+    connection: Connection, inbox: KafkaInbox
+) -> None:
+    with KafkaInbox(connection, inbox.register) as hopeful:
+        for _ in range(2):
+            with pytest.raises(BrokerRefused, match=r"MessageSizeTooLargeError.*topics check"):
+                hopeful.append([event("large", "x" * most_bytes(DEAD_LETTERS, LIMITS))])
+            assert hopeful.append([event("small")])
 
 
 def test_after_close_nothing_is_sent(inbox: KafkaInbox) -> None:
