@@ -19,7 +19,7 @@ from index.metrics import Metrics
 from streams import app
 from streams.cluster import identities
 from streams.letter_topic import TopicLetters
-from streams.producer import Producer
+from streams.producer import KafkaInbox, Producer
 from streams.register import Register
 from streams.roles import UNDERSTAND, applying, understanding
 
@@ -45,8 +45,11 @@ def work(settings: Settings, role: RoleName) -> None:
     settings.data.mkdir(parents=True, exist_ok=True)
     kafka, metrics = connection(settings), Metrics()
     register = Register.open(settings.data, kafka, identities)
-    with _slot(settings, role) as slot, Producer(kafka, limits(settings)) as producer:
-        letters = TopicLetters(kafka, producer)
+    with (
+        _slot(settings, role) as slot,
+        KafkaInbox(kafka, register, limits(settings)) as producer,
+        TopicLetters(producer, lambda: producer) as letters,
+    ):
         made = _role(settings, role, register, letters, producer, metrics)
         _serve_metrics(settings, role, metrics)
 
