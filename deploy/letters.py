@@ -1,16 +1,56 @@
-"""The dead letters of an installation, for its commands."""
+"""The dead letters of an installation, for its commands: those beside its log, or those of its topic in Kafka."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Final
 
 from index.token import Token
-from streams.letter import DeadLetter, LetterBox
 
-from .awaited import Awaited
+from .assembly import connection, limits, log_path, open_log
+
+if TYPE_CHECKING:
+    from index.types import Inbox
+    from streams.letter import DeadLetter, LetterBox
+
+    from .awaited import Awaited
+    from .settings import Settings
 
 _PAGE: Final = 1000
+
+
+@contextmanager
+def open_letters(settings: Settings) -> Iterator[LetterBox]:
+    """The box that the settings mean. Raises StoreError or BrokerError where it cannot be opened, or later read."""
+    if settings.kafka_bootstrap is None:
+        from streams.dead_letters import DeadLetters
+
+        with open_log(settings) as log:
+            yield DeadLetters(log)
+        return
+    from streams.cluster import identities
+    from streams.letter_topic import TopicLetters
+    from streams.producer import KafkaInbox, Producer
+    from streams.register import Register
+
+    kafka, most = connection(settings), limits(settings)
+    with ExitStack() as stack:
+
+        def inbox() -> Inbox:
+            # Only who replays has to know the topics of events.
+            return stack.enter_context(KafkaInbox(kafka, Register.open(settings.data, kafka, identities), most))
+
+        producer = stack.enter_context(Producer(kafka, most))
+        yield stack.enter_context(TopicLetters(producer, inbox))
+
+
+def count_letters(settings: Settings) -> int:
+    """How many wait. Makes nothing: without a log nothing has died. Raises as `open_letters` does."""
+    if settings.kafka_bootstrap is None and not log_path(settings).exists():
+        return 0
+    with open_letters(settings) as letters:
+        return letters.count()
 
 
 def waiting_letters(letters: LetterBox) -> Iterator[DeadLetter]:

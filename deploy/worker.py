@@ -42,8 +42,11 @@ def work(settings: Settings, role: RoleName) -> None:
     settings.data.mkdir(parents=True, exist_ok=True)
     kafka, metrics = connection(settings), Metrics()
     register = Register.open(settings.data, kafka, identities)
-    with _slot(settings, role) as slot, KafkaInbox(kafka, register, limits(settings)) as producer:
-        letters = TopicLetters(producer, lambda: producer)
+    with (
+        _slot(settings, role) as slot,
+        KafkaInbox(kafka, register, limits(settings)) as producer,
+        TopicLetters(producer, lambda: producer) as letters,
+    ):
         made = _role(settings, role, register, letters, producer, metrics)
         _serve_metrics(settings, role, metrics)
 

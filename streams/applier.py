@@ -21,8 +21,9 @@ from index.writer import Writer
 from .ahead import Ahead
 from .apply import Applied
 from .backlog import Backlog
-from .batch import Batches, Letters, OnBatch
+from .batch import Batches, OnBatch
 from .lanes import Lanes
+from .letter import Letters
 from .mend import Degraded, mend
 from .pipeline import Pipeline
 from .renewals import Renewals

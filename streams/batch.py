@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from index.errors import GistreamError, ModelHeld, StoreError, WriterError
 from index.metrics import Metrics
@@ -14,31 +13,8 @@ from .apply import Applied, apply
 from .chunk import ChunkConfig
 from .events import encode
 from .lane import Lane
+from .letter import Letters
 from .position import reflected
-
-
-class Letters(Protocol):
-    """What takes events that cannot be indexed."""
-
-    def put(
-        self,
-        source: str,
-        step: str,
-        reason: str,
-        payload: bytes,
-        *,
-        position: int | None = None,
-        namespace: str | None = None,
-        id: str | None = None,
-        attempts: int = 1,
-    ) -> int:
-        """Keep a letter durably and return its number. `position`: its event's in `source`."""
-        ...
-
-    def count(self) -> int:
-        """How many letters wait."""
-        ...
-
 
 OnBatch = Callable[[str, Applied], None]
 """Told the namespace, and what became of a batch that was committed."""

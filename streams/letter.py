@@ -38,8 +38,8 @@ class DeadLetter:
     """Bytes of the whole, where the payload is only its head."""
 
 
-class LetterBox(Protocol):
-    """Keeps letters until someone repairs or drops them. Safe for threads."""
+class Letters(Protocol):
+    """What takes events that cannot be indexed. Safe for threads."""
 
     def put(
         self,
@@ -56,16 +56,44 @@ class LetterBox(Protocol):
         """Keep a letter durably and return its number. `position`: its event's in `source`."""
         ...
 
+    def count(self) -> int:
+        """How many letters wait."""
+        ...
+
+
+class RecordLetters(Protocol):
+    """The same, and what takes records of Kafka that are no events."""
+
+    def put(
+        self,
+        source: str,
+        step: str,
+        reason: str,
+        payload: bytes | None,
+        *,
+        position: int | None = None,
+        namespace: str | None = None,
+        id: str | None = None,
+        attempts: int = 1,
+        key: bytes | None = None,
+    ) -> int:
+        """See Letters. `payload` None is a tombstone, and `key` the key of its record."""
+        ...
+
+    def count(self) -> int:
+        """How many letters wait."""
+        ...
+
+
+class LetterBox(Letters, Protocol):
+    """Keeps letters until someone repairs or drops them."""
+
     def waiting(self, *, limit: int = 100, after: int = 0) -> Sequence[DeadLetter]:
         """Letters that wait, oldest first, at most `limit` with a number above `after`."""
         ...
 
     def show(self, number: int) -> DeadLetter:
         """One letter, waiting or replayed. Raises NotFound."""
-        ...
-
-    def count(self) -> int:
-        """How many letters wait."""
         ...
 
     def remove(self, number: int) -> None:

@@ -85,10 +85,9 @@ class TopicLetters:
         attempts: int = 1,
         key: bytes | None = None,
     ) -> int:
-        """See LetterBox. `payload` None is a tombstone, and `key` the key of its record.
+        """See RecordLetters. Where the letter is there already, nothing is stored and its number returned.
 
-        One that is there already is left as it is, and its number returned; of one without a position, which was
-        replayed meanwhile, it is another. Raises BrokerError where it cannot be stored.
+        One without a position, which was replayed meanwhile, has come anew. Raises BrokerError where it cannot be kept.
         """
         whole = payload or b""
         of = letter_key(source, position, namespace, step, (key or b"") + whole)

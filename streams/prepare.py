@@ -17,8 +17,8 @@ from index.types import Accepted, Passage
 
 from .ahead import ROUNDS
 from .apply import passages_of
-from .batch import Letters
 from .extract.base import PaidExtractor, Text
+from .letter import Letters
 from .pipeline import Pipeline, understanding_of
 from .trouble import PAUSES, Troubles
 from .understand import Understood

@@ -14,12 +14,12 @@ from index.types import Accepted
 
 from .applier import Applier, Options
 from .arrived import Arrived
-from .batch import Letters
 from .connection import UNDERSTOOD
 from .events import Limits
 from .extract.base import PaidExtractor
 from .extract.unbought import Unbought
 from .ledger import Ledger
+from .letter import Letters, RecordLetters
 from .pipeline import Pipeline
 from .prepare import Preparer
 from .producer import Outgoing, Producer
@@ -36,7 +36,7 @@ def understanding(
     home: Home,
     register: Register,
     pipeline: Pipeline,
-    letters: Letters,
+    letters: RecordLetters,
     producer: Producer,
     metrics: Metrics,
     limits: Limits,
@@ -68,7 +68,7 @@ def applying(
     home: Home,
     register: Register,
     pipeline: Pipeline,
-    letters: Letters,
+    letters: RecordLetters,
     limits: Limits,
     **options: Unpack[Options],
 ) -> Role:

@@ -11,8 +11,8 @@ from typing import Final, Protocol
 from index.errors import InvalidEvent
 from index.types import Accepted
 
-from .batch import Letters
 from .ledger import Ledger
+from .letter import RecordLetters
 from .register import Incarnation
 from .window import Entry, Window
 from .wire import Record
@@ -56,7 +56,7 @@ class Role:
     read: Callable[[Record, str], Accepted]
     """The event of a record, whose partition has this source name. Raises InvalidEvent."""
     work: Callable[[Window, Collection[int]], Work]
-    letters: Letters
+    letters: RecordLetters
 
     def ledger(self, partition: int) -> Path:
         """The folder of a partition's ledger."""
@@ -90,8 +90,7 @@ class Share:
         try:
             accepted = self._role.read(record, source)
         except InvalidEvent as error:
-            payload = record.value or b""
-            self._role.letters.put(source, "decode", str(error), payload, position=record.offset)
+            self._role.letters.put(source, "decode", str(error), record.value, position=record.offset, key=record.key)
         size = len(record.value or b"")
         self.window.offer(Entry(record.partition, record.offset, size, accepted, handle))
 

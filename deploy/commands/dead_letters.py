@@ -1,4 +1,4 @@
-"""`gistream dead-letters`: what could not be indexed, why, and a second try."""
+"""`gistream dead-letters`: what could not be indexed, why, and a second try or none."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from ..exits import Exit
 from ..options import Data, Json, NoWait, configured
 
 if TYPE_CHECKING:
+    from index.types import DocumentEvent
     from streams.letter import DeadLetter
 
-app = typer.Typer(no_args_is_help=True, help="See what could not be indexed and why, and try it again.")
+    from ..settings import Settings
+
+app = typer.Typer(no_args_is_help=True, help="See what could not be indexed and why, try it again, or drop it.")
 
 Number = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="The number of a letter.")]
 
@@ -33,13 +36,9 @@ def list_(
 
     Example: gistream dead-letters list --limit 20
     """
-    from streams.dead_letters import DeadLetters
-    from streams.log import Log
+    from ..letters import open_letters
 
-    from ..assembly import log_path
-
-    with Log(log_path(configured(data=data))) as log:
-        letters = DeadLetters(log)
+    with open_letters(configured(data=data)) as letters:
         count, waiting = letters.count(), letters.waiting(limit=limit, after=after)
     if json:
         show.as_json({"dead_letters": count, "letters": [_described(letter) for letter in waiting]})
@@ -65,13 +64,10 @@ def show_(
 
     Example: gistream dead-letters show 3 --payload > repaired.json
     """
-    from streams.dead_letters import DeadLetters
-    from streams.log import Log
+    from ..letters import open_letters
 
-    from ..assembly import log_path
-
-    with Log(log_path(configured(data=data))) as log:
-        letter = DeadLetters(log).show(number)
+    with open_letters(configured(data=data)) as letters:
+        letter = letters.show(number)
     if payload:
         sys.stdout.buffer.write(letter.payload)
         return
@@ -98,26 +94,18 @@ def replay(
     A letter that is still no valid event keeps waiting. Example: gistream dead-letters replay 3 --with repaired.json
     """
     from index.home import Home
-    from streams.dead_letters import DeadLetters
-    from streams.events import decode
 
-    from ..assembly import limits, open_log
     from ..awaited import Awaited
-    from ..indexing import Indexing
-    from ..letters import refused
+    from ..indexing import until_visible
+    from ..letters import open_letters, refused
 
     settings = configured(data=data)
-    home = Home(settings.data)
-    awaited = Awaited(home)
-    with open_log(settings) as log:
-        letters = DeadLetters(log)
-        letter = letters.show(number)
-        event = decode(letter.payload if repaired is None else _read(repaired), limits(settings), letter.namespace)
+    awaited = Awaited(Home(settings.data))
+    with open_letters(settings) as letters:
+        event = _event(letters.show(number), None if repaired is None else _read(repaired), settings)
         awaited.add([event], [letters.replay(number, event)])
-        if not no_wait:
-            with Indexing(settings, log) as indexing:
-                for _ in indexing.until_visible(awaited):
-                    pass
+        for _ in () if no_wait else until_visible(settings, awaited):
+            pass
         again = [] if no_wait else refused(letters, awaited)
     done = {"number": number, "namespace": event.namespace, "id": event.id, "token": awaited.last}
     if json:
@@ -127,6 +115,47 @@ def replay(
     if again:
         show.message(f"it could not be indexed again; it is dead letter {again[0].number} now")
         raise typer.Exit(Exit.REFUSED)
+
+
+@app.command("drop")
+def drop(
+    numbers: Annotated[list[int], typer.Argument(metavar="NUMBER...", min=1, help="Numbers of letters.")],
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Forget letters that nobody needs, with what arrived.
+
+    Example: gistream dead-letters drop 3 4
+    """
+    from ..letters import open_letters
+
+    with open_letters(configured(data=data)) as letters:
+        for number in dict.fromkeys(numbers):
+            letters.remove(number)
+        left = letters.count()
+    done = {"dropped": len(set(numbers)), "dead_letters": left}
+    if json:
+        show.as_json(done)
+    else:
+        show.pairs(done)
+
+
+def _event(letter: DeadLetter, repaired: bytes | None, settings: Settings) -> DocumentEvent:
+    """What to send. Raises InvalidEvent, and BadRequest where nothing whole is there to send."""
+    from index.errors import BadRequest
+    from streams.events import decode
+    from streams.wire import document_event
+
+    from ..assembly import limits
+
+    if repaired is not None:
+        return decode(repaired, limits(settings), letter.namespace)
+    if letter.cut_from is not None:
+        has = f"of dead letter {letter.number} only the first {len(letter.payload)} of {letter.cut_from} bytes are kept"
+        raise BadRequest(has, hint=f"the whole is at {letter.source}:{letter.position}; repair it, and send it --with")
+    if letter.is_tombstone:
+        return document_event(letter.key, None, limits(settings))
+    return decode(letter.payload, limits(settings), letter.namespace)
 
 
 def _read(path: str) -> bytes:
@@ -147,6 +176,6 @@ def _described(letter: DeadLetter) -> dict[str, Any]:
         "step": letter.step,
         "reason": letter.reason,
         "attempts": letter.attempts,
-        "bytes": len(letter.payload),
+        "bytes": len(letter.payload) if letter.cut_from is None else letter.cut_from,
         "replayed": letter.replayed,
-    }
+    } | ({} if letter.key is None else {"key": letter.key.decode(errors="backslashreplace")})

@@ -11,22 +11,23 @@ def status(data: Data = None, json: Json = False) -> None:
 
     Example: gistream status --json
     """
+    from index.errors import BrokerError
     from index.home import Home
     from query.status import sizes
-    from streams.dead_letters import DeadLetters
-    from streams.log import Log
 
-    from ..assembly import log_path, open_book_if_any
+    from ..assembly import open_book_if_any
     from ..feed_status import statuses
+    from ..letters import count_letters
     from ..model import Bill
 
     settings = configured(data=data)
     found = {name: held.model_dump() for name, held in sizes(Home(settings.data)).items()}
-    letters = 0
-    # To look must not make anything: without a log nothing has died.
-    if log_path(settings).exists():
-        with Log(log_path(settings)) as log:
-            letters = DeadLetters(log).count()
+    letters: int | None = None
+    try:
+        letters = count_letters(settings)
+    except BrokerError as error:
+        # The rest is here, whether Kafka answers or not.
+        show.message(f"dead letters: {error}")
     with Bill(settings) as bill:
         model = bill.figures()
     with open_book_if_any(settings) as book:
