@@ -56,7 +56,7 @@ class Reader:
         pause = 0.002
         while (snapshot := self.refresh()).manifest.positions.get(source, -1) < position:
             if time.monotonic() > deadline:
-                seen = snapshot.manifest.positions.get(source, -1)
+                seen = snapshot.manifest.positions.get(source, "no event of it")
                 hint = "ask again; if the position does not move, look at the ingest side (`gistream status`)"
                 raise NotYet(
                     f"event {position} is not visible after {timeout:g} s; "

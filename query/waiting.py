@@ -31,10 +31,11 @@ async def until_visible(readers: Readers, name: str, token: Token, seconds: floa
     def lacks(manifest: Manifest | NotFound, _: float) -> str | None:
         if isinstance(manifest, NotFound):
             return manifest.message
-        reached = manifest.positions.get(token.source, -1)
-        if reached >= token.position:
+        reached = manifest.positions.get(token.source)
+        if reached is not None and reached >= token.position:
             return None
-        return f"snapshot {manifest.number} of namespace {name} is at {reached}"
+        seen = "reflects no event of its source" if reached is None else f"is at {reached}"
+        return f"snapshot {manifest.number} of namespace {name} {seen}"
 
     if (state := await _waited(readers, name, lacks, seconds)) is not None:
         hint = "ask again; if it stays so, see whether the token is of this namespace, and GET /health/ready"
