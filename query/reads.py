@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -148,14 +149,15 @@ def _reading(parts: Parts, namespace: str, when: When | None) -> Iterator[tuple[
     """A snapshot and what it shows; where it is cleaned away while it is read, SnapshotGone says so."""
     snapshot = parts.history.snapshot(namespace, when)
     manifest = snapshot.manifest
+    # The log forgets what it no longer needs, so it cannot say this of the past.
+    age = parts.staleness(namespace, manifest.positions) if when is None else None
     with standing(snapshot.folder, manifest.number):
         yield (
             snapshot,
             AsOf(
                 snapshot=manifest.number,
                 watermark=status.moment(manifest.watermark),
-                # The log forgets what it no longer needs, so it cannot say this of the past.
-                staleness_seconds=parts.staleness(namespace, manifest.positions) if when is None else None,
+                staleness_seconds=None if age is None or math.isinf(age) else age,
             ),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Mapping
 
@@ -18,7 +19,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
 Staleness = Callable[[str, Mapping[str, int]], float | None]
 """Namespace and positions of a snapshot -> age in seconds of the oldest accepted event that it does not reflect.
 
-0 where it reflects all of them, None where no log is at hand that knows.
+0 where it reflects all of them, None where no log is at hand that knows. It may say more than is true, never less, and
+`inf` where that is not known yet.
 """
 
 
@@ -54,12 +56,15 @@ async def until_fresh(readers: Readers, staleness: Staleness, name: str, most: f
             hint = "leave max_staleness out, or ask the service that writes"
             raise BadRequest(f"nobody here knows how stale namespace {name} is: there is no log", hint=hint)
         if isinstance(manifest, NotFound):
-            if not age:
+            # Nothing that was accepted before the question is to make it.
+            if age <= elapsed:
                 raise manifest
             return manifest.message
         # What comes while it waits is not waited for: that might never end.
         if age <= most + elapsed:
             return None
+        if math.isinf(age):
+            return f"it is not known yet what snapshot {manifest.number} of namespace {name} lacks"
         return f"snapshot {manifest.number} of namespace {name} lacks an event that was accepted {age:.1f} s ago"
 
     if (state := await _waited(readers, name, lacks, seconds)) is not None:

@@ -1,4 +1,4 @@
-"""`gistream serve`: the embedded server, ingest and query in one process."""
+"""`gistream serve`: the HTTP interface, with the index in the same process or beside workers."""
 
 from __future__ import annotations
 
@@ -27,9 +27,22 @@ def serve(
 ) -> None:
     """Serve the HTTP interface; SIGTERM or Ctrl-C finishes the batch under way, and nothing acknowledged is lost.
 
+    Where kafka_bootstrap is set, what it accepts goes to Kafka, and `gistream worker` indexes it.
     Example: gistream serve --port 8080
     """
-    from ..embedded import serve as run
+    from index.errors import BadRequest
+
+    from ..server import serve as run
 
     settings = configured(data=data, host=host, port=port, run_feeds=False if no_feeds else None)
-    run(settings, read_only=read_only, take_over=take_over)
+    if settings.kafka_bootstrap is None:
+        from ..embedded import Embedded
+
+        run(Embedded(settings, read_only=read_only, take_over=take_over))
+        return
+    from ..streaming import Streaming
+
+    if take_over:
+        hint = "leave --take-over out; with Kafka the workers write, and each takes over what it is assigned"
+        raise BadRequest("a service beside workers writes no index", hint=hint)
+    run(Streaming(settings, read_only=read_only))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -50,6 +51,14 @@ def test_a_namespace_that_the_write_will_make_is_waited_for(served: Served) -> N
         asyncio.run(until_fresh(served.readers, lambda *_: 0.5, "nowhere", 1, 0))
     with pytest.raises(NotFound, match="there is no namespace nowhere"):
         asyncio.run(until_fresh(served.readers, lambda *_: 0.0, "nowhere", 1, 60))
+    with pytest.raises(NotFound, match="there is no namespace nowhere"):
+        # An upper bound is never 0; once it is less than the time since the question, nothing came before that.
+        asyncio.run(until_fresh(served.readers, lambda *_: 0.05, "nowhere", 1, 60))
+
+
+def test_what_is_not_known_yet_is_waited_for(served: Served) -> None:
+    with pytest.raises(TooStale, match=r"not known yet what snapshot \d+ of namespace ns lacks, and 3 s are allowed"):
+        asyncio.run(until_fresh(served.readers, lambda *_: math.inf, "ns", 3, 0.02))
 
 
 def test_without_a_log_nobody_knows(served: Served) -> None:

@@ -1,0 +1,147 @@
+"""How far the workers are with what Kafka has accepted, seen by a thread that looks twice a second."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final, Self
+
+from kafka import TopicPartition
+
+from index.errors import GistreamError, Torn
+from index.home import Home
+from index.metrics import Metrics
+from streams.cluster import Cluster
+from streams.connection import DOCUMENTS, UNDERSTOOD
+from streams.marks import Look, Marks
+from streams.position import NOTHING, positions
+from streams.register import Register
+from streams.roles import APPLY, UNDERSTAND
+from streams.wire import namespace_partition
+
+from .stream import Stream
+
+LOOK_SECONDS: Final = 0.5
+SILENT_SECONDS: Final = 5.0
+"""Without a look for so long, the broker counts as away."""
+
+_log = logging.getLogger("gistream")
+
+
+class Progress:
+    """Looks from `__enter__` to `__exit__`. Its figures are those of the last look; safe for threads."""
+
+    def __init__(self, stream: Stream, home: Home) -> None:
+        self._stream = stream
+        self._home = home
+        self._lock = threading.Lock()
+        self._marks = Marks()
+        self._looked = -math.inf
+        self._waiting = 0
+        self._letters: int | None = None
+        self._error: GistreamError | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gistream-progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def watch(self, metrics: Metrics) -> None:
+        """Have the gauges of ingest read from the last look."""
+        metrics.watch("gistream_dead_letters_waiting", lambda: self._letters or 0)
+        metrics.watch("gistream_lag_events", self.events)
+        metrics.watch("gistream_lag_seconds", self.seconds)
+
+    def staleness(self, namespace: str, held: Mapping[str, int]) -> float:
+        """Seconds since all that was accepted is in a snapshot at these positions, or more; `inf` while that is not
+        known: events were waiting when this process began to look.
+        """
+        if math.isinf(self._looked):
+            return math.inf
+        topic = self._stream.register.understood
+        partition = namespace_partition(namespace, topic.partitions)
+        offset = held.get(topic.source(partition), NOTHING) + 1
+        try:
+            is_newest = dict(held) == dict(positions(self._home, namespace))
+        except Torn:
+            is_newest = False
+        with self._lock:
+            moment = self._marks.reflected(partition, offset, is_newest=is_newest)
+        return math.inf if moment is None else time.monotonic() - moment
+
+    def seconds(self) -> float:
+        """The largest staleness of all newest snapshots; what was accepted before the first look counts from then."""
+        with self._lock:
+            first, moment = self._marks.first, self._marks.everywhere()
+        since = first if moment is None else moment
+        return 0.0 if since is None else time.monotonic() - since
+
+    def events(self) -> int:
+        """How many accepted events were not yet applied."""
+        return self._waiting
+
+    def letters(self) -> int | None:
+        """How many dead letters wait; None before the first look."""
+        return self._letters
+
+    def trouble(self) -> str | None:
+        """Why nothing can be accepted at present; None while all is well."""
+        if time.monotonic() < self._looked + SILENT_SECONDS:
+            return None
+        return "Kafka has not answered yet" if self._error is None else f"Kafka cannot be used: {self._error}"
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                with Cluster(self._stream.connection) as cluster:
+                    while not self._stopping.is_set():
+                        self._look(cluster, self._stream.register)
+                        self._error = None
+                        self._stopping.wait(LOOK_SECONDS)
+            except GistreamError as error:
+                if self._error is None:
+                    _log.warning("how far the workers are cannot be seen: %s", error)
+                self._error = error
+                self._stopping.wait(LOOK_SECONDS)
+
+    def _look(self, cluster: Cluster, register: Register) -> None:
+        kafka = self._stream.connection
+        groups = {role: kafka.group(role) for role in (UNDERSTAND, APPLY)}
+        documents = _partitions(kafka.topic(DOCUMENTS), register.documents.partitions)
+        understood = _partitions(kafka.topic(UNDERSTOOD), register.understood.partitions)
+        committed = cluster.committed([*groups.values()])
+        at = time.monotonic()
+        extents = cluster.extents([*documents, *understood])
+
+        def reached(role: str, partitions: Sequence[TopicPartition]) -> list[int]:
+            offsets = committed[groups[role]]
+            # What lies beyond the end was committed for a former topic of this name.
+            known = {one: offset for one, offset in offsets.items() if one in extents and offset <= extents[one].end}
+            return [max(known.get(one, 0), extents[one].begin) for one in partitions]
+
+        look = Look(
+            at,
+            reached(UNDERSTAND, documents),
+            reached(APPLY, understood),
+            [extents[one].end for one in documents],
+            [extents[one].end for one in understood],
+        )
+        ends = [*look.documents_end, *look.understood_end]
+        letters = self._stream.letters.count()
+        with self._lock:
+            self._marks.learn(look)
+        self._waiting = sum(ends) - sum(look.understood) - sum(look.applied)
+        self._letters = letters
+        self._looked = time.monotonic()
+
+
+def _partitions(topic: str, count: int) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in range(count)]
