@@ -22,13 +22,14 @@ fi
 
 command -v java >/dev/null || { echo "installing java"; debian default-jre-headless; }
 libraries=build/kafka/libs
-if ! [ "$libraries" -nt tests/broker/pom.xml ]; then
+if ! cmp -s tests/broker/pom.xml "$libraries/pom.xml"; then
     echo "installing kafka"
     command -v mvn >/dev/null || debian maven
     # Put in their place at once, so that what is there is whole.
-    rm -rf "$libraries" "$libraries.new"
+    rm -rf "$libraries.new"
     mvn -q -B -f tests/broker/pom.xml dependency:copy-dependencies -DincludeScope=runtime \
-        -DoutputDirectory="$PWD/$libraries.new" >&2 && mv "$libraries.new" "$libraries"
+        -DoutputDirectory="$PWD/$libraries.new" >&2 && cp tests/broker/pom.xml "$libraries.new" &&
+        rm -rf "$libraries" && mv "$libraries.new" "$libraries"
 fi
 { command -v java >/dev/null && [ -d "$libraries" ]; } ||
     echo "NO KAFKA: install Java 17 and Maven, as Debian's default-jre-headless and maven; its tests are skipped" >&2

@@ -157,7 +157,7 @@ def test_who_has_the_password_comes_in_and_nobody_else(tmp_path: Path) -> None:
             # The client tries until its time is up and does not say why; the broker does.
             with pytest.raises(KafkaTimeoutError):
                 wrong = client | {"sasl_plain_password": "guessed"}
-                KafkaAdminClient(bootstrap_servers=cluster.bootstrap, bootstrap_timeout_ms=2000, **wrong)
+                KafkaAdminClient(bootstrap_servers=cluster.bootstrap, bootstrap_timeout_ms=3000, **wrong)
             assert told in cluster.said()
 
         host, port = cluster.bootstrap.split(":")
