@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from index.errors import BrokerUnavailable, NotFound, WrongTopics
 from index.types import DocumentEvent
@@ -140,3 +141,32 @@ def test_a_broker_that_is_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.connection.BOOTSTRAP_SECONDS", 0.5)
     with topic_letters(Connection("127.0.0.1:1"), Accepting()) as letters, pytest.raises(BrokerUnavailable):
         letters.count()
+
+
+@pytest.mark.slow
+def test_compaction_forgets_what_was_dropped_and_nothing_else(connection: Connection, letters: TopicLetters) -> None:
+    name = connection.topic(DEAD_LETTERS)
+    admin = KafkaAdminClient(**connection.client())
+    eager = {"min.cleanable.dirty.ratio": "0.0", "segment.ms": "100", "delete.retention.ms": "0"}
+    admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, eager)])
+    admin.close()
+    numbers = [put(letters, position, b"%d" % position) for position in range(6)]
+    letters.remove(numbers[0])
+    letters.replay(numbers[2], EVENT)
+    before = letters.waiting()
+    assert letters.show(numbers[2]).payload == b"2"
+
+    def is_compacted() -> bool:
+        # What is written last is never compacted, so something has to come.
+        put(letters, 10**6)
+        letters.remove(letters.waiting()[-1].number)
+        with topic_letters(connection, Accepting()) as fresh:
+            return fresh.show(numbers[2]).payload == b""
+
+    wait_until(is_compacted, timeout=60, what="compaction")
+    with topic_letters(connection, Accepting()) as fresh:
+        assert fresh.waiting() == letters.waiting() == before
+        assert fresh.show(numbers[2]).replayed == letters.show(numbers[2]).replayed == "documents-2:0"
+        assert put(fresh, 2) == numbers[2] and fresh.count() == 4
+        with pytest.raises(NotFound):
+            fresh.show(numbers[0])
