@@ -121,8 +121,7 @@ class Producer:
                 raise type(refused)(refused.message, hint=refused.hint)
             if self._line is None:
                 try:
-                    with self.connection.reached("connecting to Kafka"):
-                        self._line = _Line(self.connection, most_bytes(DEAD_LETTERS, self.limits))
+                    self._line = _Line(self.connection, most_bytes(DEAD_LETTERS, self.limits))
                 except BrokerError as error:
                     self._refused = time.monotonic(), error
                     raise
@@ -158,8 +157,8 @@ class _Line:
 
     def __init__(self, connection: Connection, most: int) -> None:
         self.failure: Exception | None = None
-        self._client = KafkaProducer(
-            **connection.client(),
+        self._client = connection.opened(
+            KafkaProducer,
             acks="all",
             enable_idempotence=True,
             batch_size=_BATCH_BYTES,

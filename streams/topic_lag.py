@@ -54,15 +54,14 @@ class LagMeter:
         self._cluster = Cluster(connection)
         self._looked = dict[TopicPartition, tuple[int, int, int | None]]()
         try:
-            with connection.reached("connecting to Kafka"):
-                self._consumer = KafkaConsumer(
-                    **connection.client(),
-                    enable_auto_commit=False,
-                    # Workers start where they please; here a place that is gone is only looked at again.
-                    auto_offset_reset="earliest",
-                    max_partition_fetch_bytes=_LOOK_BYTES,
-                    metrics_enabled=False,
-                )
+            self._consumer = connection.opened(
+                KafkaConsumer,
+                enable_auto_commit=False,
+                # A record that was removed since is looked for behind.
+                auto_offset_reset="earliest",
+                max_partition_fetch_bytes=_LOOK_BYTES,
+                metrics_enabled=False,
+            )
         except BaseException:
             self._cluster.close()
             raise
