@@ -38,11 +38,11 @@ class Outgoing(NamedTuple):
 
     kind: str
     """Which of our topics: DOCUMENTS, UNDERSTOOD or DEAD_LETTERS of connection.py."""
+    partition: int | None
+    """None: where its key belongs."""
     key: bytes | None
     value: bytes | None
     """None is a tombstone, which needs a key."""
-    partition: int | None = None
-    """None: where its key belongs."""
     headers: Sequence[tuple[str, bytes]] = ()
 
     @property
@@ -144,7 +144,7 @@ class KafkaInbox(Producer):
         records = []
         for event in events:
             key, value = document_record(event)
-            records.append(Outgoing(DOCUMENTS, key, value, key_partition(key, topic.partitions)))
+            records.append(Outgoing(DOCUMENTS, key_partition(key, topic.partitions), key, value))
         offsets = self.send(records)
         return [
             str(Token(topic.source(record.partition or 0), offset))

@@ -78,7 +78,7 @@ def test_no_broker_is_said_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
         ):
             Asked(connection)
         with Producer(connection) as producer, pytest.raises(BrokerUnavailable, match="connecting to Kafka"):
-            producer.send([Outgoing(DEAD_LETTERS, b"k", b"v")])
+            producer.send([Outgoing(DEAD_LETTERS, 0, b"k", b"v")])
         assert time.monotonic() - started < 20
 
 
@@ -99,7 +99,7 @@ def test_a_password_opens(secured: Cluster, kafka_prefix: str, tmp_path: Path, m
     connection = entering(secured, kafka_prefix, mechanism=mechanism)
     with KafkaInbox(connection, registered(connection, tmp_path), LIMITS) as inbox:
         assert inbox.append([DocumentEvent(namespace="notes", id="a")])
-        inbox.send([Outgoing(DEAD_LETTERS, b"k", b"v")])
+        inbox.send([Outgoing(DEAD_LETTERS, 0, b"k", b"v")])
     assert values(connection, DEAD_LETTERS, 0) == [b"v"]
 
 
@@ -122,6 +122,7 @@ def test_who_is_not_let_in_is_told_what_it_may_be(
     assert "guessed" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_broker_that_goes_and_comes_back(
     secured: Cluster, kafka_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
