@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
@@ -41,7 +41,7 @@ class Connection:
     security: Security = "PLAINTEXT"
     mechanism: Mechanism = "PLAIN"
     username: str | None = None
-    password: str | None = None
+    password: str | None = field(default=None, repr=False)
     ca_file: Path | None = None
     """PEM of the authority that signed the brokers' certificates; None trusts what the system trusts."""
     certificate_file: Path | None = None

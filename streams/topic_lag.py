@@ -123,14 +123,17 @@ class LagMeter:
         found = dict[TopicPartition, int]()
         deadline = time.monotonic() + _LOOK_SECONDS
         with self._connection.reached("looking at the oldest events"):
-            self._consumer.assign([*places])
+            # All that was ever asked for stays assigned: a consumer whose partitions change forgets where they are.
+            if not self._consumer.assignment() >= places.keys():
+                self._consumer.assign([*self._consumer.assignment() | places.keys()])
+            self._consumer.pause(*self._consumer.assignment())
             for place, offset in places.items():
                 self._consumer.seek(place, offset)
+                self._consumer.resume(place)
             while len(found) < len(places) and (left := deadline - time.monotonic()) > 0:
                 for place, records in self._consumer.poll(timeout_ms=round(left * 1000), max_records=1).items():
                     found.setdefault(place, records[0].timestamp * 1000)
                     self._consumer.pause(place)
-            self._consumer.assign([])
         return found
 
 

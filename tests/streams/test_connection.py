@@ -62,7 +62,7 @@ def test_what_went_wrong_is_said_with_what_to_do(error: errors.KafkaError, kind:
         raise error
     assert type(caught.value) is kind
     assert str(caught.value).startswith("asking: ")
-    assert "secret" not in str(caught.value)
+    assert "secret" not in str(caught.value) + repr(connection)
     assert caught.value.recoverable == (kind is BrokerUnavailable)
 
 
