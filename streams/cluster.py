@@ -70,8 +70,7 @@ class Cluster:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        with connection.reached("connecting to Kafka"):
-            self._admin = KafkaAdminClient(**connection.client())
+        self._admin = connection.opened(KafkaAdminClient)
 
     def close(self) -> None:
         self._admin.close()

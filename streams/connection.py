@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from kafka import errors as kafka
+from kafka.net.compat import KafkaNetClient
 
 from index.errors import BadRequest, BrokerError, BrokerRefused, BrokerUnavailable, WrongTopics
 
 Security = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+Client = TypeVar("Client")
 
 DOCUMENTS: Final = "documents"
 """Events as they were accepted."""
@@ -38,7 +41,7 @@ class Connection:
     security: Security = "PLAINTEXT"
     mechanism: Mechanism = "PLAIN"
     username: str | None = None
-    password: str | None = None
+    password: str | None = field(default=None, repr=False)
     ca_file: Path | None = None
     """PEM of the authority that signed the brokers' certificates; None trusts what the system trusts."""
     certificate_file: Path | None = None
@@ -120,6 +123,23 @@ class Connection:
             reasons.append(f"kafka_username {self.username} or kafka_password is wrong for {self.mechanism}")
         reasons.append(f"kafka_security must be another than {self.security}")
         return f"either {', or '.join(reasons)}"
+
+    def opened(self, client: Callable[..., Client], **settings: Any) -> Client:
+        """A client of kafka-python, connected: `client` is its class. Raises BrokerError where no broker lets it in."""
+        networks = list[KafkaNetClient]()
+
+        def network(**settings: Any) -> KafkaNetClient:
+            networks.append(KafkaNetClient(**settings))
+            return networks[-1]
+
+        try:
+            with self.reached("connecting to Kafka"):
+                return client(**self.client(), **settings, kafka_client=network)
+        except BaseException:
+            # A client that found no broker leaves its sockets open, and a thread that goes on looking.
+            for one in networks:
+                one.close()
+            raise
 
     def client(self) -> dict[str, Any]:
         """The arguments that every client of kafka-python takes."""

@@ -38,11 +38,11 @@ class Outgoing(NamedTuple):
 
     kind: str
     """Which of our topics: DOCUMENTS, UNDERSTOOD or DEAD_LETTERS of connection.py."""
+    partition: int | None
+    """None: where its key belongs."""
     key: bytes | None
     value: bytes | None
     """None is a tombstone, which needs a key."""
-    partition: int | None = None
-    """None: where its key belongs."""
     headers: Sequence[tuple[str, bytes]] = ()
 
     @property
@@ -121,8 +121,7 @@ class Producer:
                 raise type(refused)(refused.message, hint=refused.hint)
             if self._line is None:
                 try:
-                    with self.connection.reached("connecting to Kafka"):
-                        self._line = _Line(self.connection, most_bytes(DEAD_LETTERS, self.limits))
+                    self._line = _Line(self.connection, most_bytes(DEAD_LETTERS, self.limits))
                 except BrokerError as error:
                     self._refused = time.monotonic(), error
                     raise
@@ -145,7 +144,7 @@ class KafkaInbox(Producer):
         records = []
         for event in events:
             key, value = document_record(event)
-            records.append(Outgoing(DOCUMENTS, key, value, key_partition(key, topic.partitions)))
+            records.append(Outgoing(DOCUMENTS, key_partition(key, topic.partitions), key, value))
         offsets = self.send(records)
         return [
             str(Token(topic.source(record.partition or 0), offset))
@@ -158,8 +157,8 @@ class _Line:
 
     def __init__(self, connection: Connection, most: int) -> None:
         self.failure: Exception | None = None
-        self._client = KafkaProducer(
-            **connection.client(),
+        self._client = connection.opened(
+            KafkaProducer,
             acks="all",
             enable_idempotence=True,
             batch_size=_BATCH_BYTES,

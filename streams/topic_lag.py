@@ -54,15 +54,14 @@ class LagMeter:
         self._cluster = Cluster(connection)
         self._looked = dict[TopicPartition, tuple[int, int, int | None]]()
         try:
-            with connection.reached("connecting to Kafka"):
-                self._consumer = KafkaConsumer(
-                    **connection.client(),
-                    enable_auto_commit=False,
-                    # Workers start where they please; here a place that is gone is only looked at again.
-                    auto_offset_reset="earliest",
-                    max_partition_fetch_bytes=_LOOK_BYTES,
-                    metrics_enabled=False,
-                )
+            self._consumer = connection.opened(
+                KafkaConsumer,
+                enable_auto_commit=False,
+                # A record that was removed since is looked for behind.
+                auto_offset_reset="earliest",
+                max_partition_fetch_bytes=_LOOK_BYTES,
+                metrics_enabled=False,
+            )
         except BaseException:
             self._cluster.close()
             raise
@@ -124,14 +123,17 @@ class LagMeter:
         found = dict[TopicPartition, int]()
         deadline = time.monotonic() + _LOOK_SECONDS
         with self._connection.reached("looking at the oldest events"):
-            self._consumer.assign([*places])
+            # All that was ever asked for stays assigned: a consumer whose partitions change forgets where they are.
+            if not self._consumer.assignment() >= places.keys():
+                self._consumer.assign([*self._consumer.assignment() | places.keys()])
+            self._consumer.pause(*self._consumer.assignment())
             for place, offset in places.items():
                 self._consumer.seek(place, offset)
+                self._consumer.resume(place)
             while len(found) < len(places) and (left := deadline - time.monotonic()) > 0:
                 for place, records in self._consumer.poll(timeout_ms=round(left * 1000), max_records=1).items():
                     found.setdefault(place, records[0].timestamp * 1000)
                     self._consumer.pause(place)
-            self._consumer.assign([])
         return found
 
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from kafka.partitioner.default import murmur2
 
-from index.errors import InvalidEvent
+from index.errors import BadRequest, InvalidEvent
 from index.token import Token
 from index.types import Accepted, DocumentEvent
 
@@ -93,7 +93,7 @@ def understood_event(record: Record, source: str, limits: Limits = DEFAULT_LIMIT
     try:
         origin = Token.parse(record.headers[ORIGIN].decode())
         stamp, version = int(record.headers[STAMP]), int(record.headers[VERSION])
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, BadRequest) as error:
         reason = f"a record of {source} without the headers of an understood event: {error!r}"
         raise InvalidEvent(reason, hint="send events to the topic documents") from None
     if event.version is None:

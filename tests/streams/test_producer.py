@@ -90,10 +90,10 @@ def test_an_event_that_is_too_large_is_refused_before_anything_is_sent(inbox: Ka
 
 def test_records_go_where_they_are_told_to(inbox: KafkaInbox) -> None:
     records = [
-        Outgoing(UNDERSTOOD, b"a", b"1", 2, [("origin", b"documents-0:1")]),
-        Outgoing(UNDERSTOOD, b"b", None, 2),
-        Outgoing(UNDERSTOOD, None, b"2", 0),
-        Outgoing(DEAD_LETTERS, b"k", b"3"),
+        Outgoing(UNDERSTOOD, 2, b"a", b"1", [("origin", b"documents-0:1")]),
+        Outgoing(UNDERSTOOD, 2, b"b", None),
+        Outgoing(UNDERSTOOD, 0, None, b"2"),
+        Outgoing(DEAD_LETTERS, None, b"k", b"3"),
     ]
     assert inbox.send(records) == [0, 1, 0, 0]
     assert values(inbox.connection, UNDERSTOOD, 2) == [b"1", None]
@@ -104,12 +104,12 @@ def test_a_missing_topic_is_named_in_time(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, inbox: KafkaInbox
 ) -> None:
     with pytest.raises(WrongTopics, match=r"has no partition 7\. .*topics create"):
-        inbox.send([Outgoing(UNDERSTOOD, b"k", b"v", 0), Outgoing(UNDERSTOOD, b"k", b"v", 7)])
+        inbox.send([Outgoing(UNDERSTOOD, 0, b"k", b"v"), Outgoing(UNDERSTOOD, 7, b"k", b"v")])
     assert values(connection, UNDERSTOOD, 0) == []
     monkeypatch.setattr(producing, "BLOCK_SECONDS", 0.5)
     elsewhere = Connection(connection.bootstrap, prefix=f"{connection.prefix}other-")
     with Producer(elsewhere, LIMITS) as producer, pytest.raises(BrokerUnavailable, match=r"topics check"):
-        producer.send([Outgoing(UNDERSTOOD, b"k", b"v", 0)])
+        producer.send([Outgoing(UNDERSTOOD, 0, b"k", b"v")])
 
 
 def test_nothing_is_stored_behind_a_record_that_failed(inbox: KafkaInbox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def test_nothing_is_stored_behind_a_record_that_failed(inbox: KafkaInbox, monkey
     monkeypatch.setattr(producing, "_REQUEST_SECONDS", 1.0)
     monkeypatch.setattr(producing, "KafkaProducer", _Broken)
     # Each is a batch of its own.
-    records = [Outgoing(UNDERSTOOD, b"k", b"%d" % number + b"x" * 60_000, 1) for number in range(3)]
+    records = [Outgoing(UNDERSTOOD, 1, b"k", b"%d" % number + b"x" * 60_000) for number in range(3)]
     with Producer(inbox.connection, LIMITS) as producer:
         with pytest.raises(BrokerUnavailable, match=r"^3 events could not be stored: .* sending all of them again"):
             producer.send(records)
@@ -157,7 +157,7 @@ class _Broken(KafkaProducer):  # type: ignore[misc]
 
 def test_a_record_that_is_refused_is_told(inbox: KafkaInbox) -> None:
     """A topic that is compacted takes no records without a key."""
-    records = [Outgoing(DOCUMENTS, None if number == 3 else b"k", b"x" * 60_000, 1) for number in range(8)]
+    records = [Outgoing(DOCUMENTS, 1, None if number == 3 else b"k", b"x" * 60_000) for number in range(8)]
     for _ in range(2):
         with pytest.raises(BrokerRefused, match=r"^8 events could not be stored: .*InvalidRecordError"):
             inbox.send(records)
