@@ -40,7 +40,7 @@ def kinds(kind: type[GistreamError] = GistreamError) -> Iterator[type[GistreamEr
 
 def test_the_commands_are_these() -> None:
     snapshots = ["snapshots list", "snapshots diff"]
-    letters = ["dead-letters list", "dead-letters show", "dead-letters replay"]
+    letters = [f"dead-letters {verb}" for verb in ("list", "show", "replay", "drop")]
     feeds = ["feed add", "feed list", "feed run", "feed remove"]
     assert list(commands()) == [*VERBS, *snapshots, *feeds, *letters]
 

@@ -188,7 +188,16 @@ def test_a_letter_is_listed_shown_repaired_and_replayed(gistream: Terminal, tmp_
     assert (told["dead_letters"], told["namespaces"]["notes"]["documents"]) == (0, 2)
     assert gistream.ok("dead-letters", "list").out == "no dead letter waits\n"
     assert gistream("dead-letters", "replay", "1", "--with", "-", stdin=json.dumps(ANN)).code == Exit.NOT_FOUND
-    assert gistream.ok("dead-letters", "show", "1", "--json").json["replayed"] is not None
+    assert gistream.ok("dead-letters", "show", "1", "--json").json["replayed"] == sent["token"]
+
+
+def test_letters_that_nobody_needs_are_dropped(gistream: Terminal) -> None:
+    gistream("ingest", "notes", "-", stdin="1\n2\n3\n")
+    assert gistream.ok("dead-letters", "drop", "3", "1", "3", "--json").json == {"dropped": 2, "dead_letters": 1}
+    assert [letter["number"] for letter in gistream.ok("dead-letters", "list", "--json").json["letters"]] == [2]
+    gone = gistream("dead-letters", "drop", "2", "3")
+    assert gone.code == Exit.NOT_FOUND and "no dead letter 3" in gone.err
+    assert gistream.ok("status", "--json").json["dead_letters"] == 0
 
 
 def test_the_list_of_letters_goes_on_where_it_stopped(gistream: Terminal) -> None:

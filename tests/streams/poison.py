@@ -232,11 +232,12 @@ def _wrong_types(event: _Event) -> _Values:
 def _wrong_fields(event: _Event) -> _Values:
     for name in ("namespace", "id"):
         yield f"no {name}", event.without(name)
-    for version in (0, 2, -1, 1.0, "1", 2**64):
-        yield f"written in version {version!r} of events", event.written(v=version)
+    for written_in in (0, 2, -1, 1.0, "1", 2**64):
+        yield f"written in version {written_in!r} of events", event.written(v=written_in)
     for op in ("insert", "UPSERT", "", "upsert ", "Delete", "upsert\0", "\ud800"):
         yield f"the operation {op!r}", event.written(op=op)
-    for version in (-1, -(2**63), 2**63, 2**64, 10**30, 1.0, 1e3, -0.5, "7", "", float("nan"), float("inf"), [7]):
+    wrong: list[object] = [-1, -(2**63), 2**63, 2**64, 10**30, 1.0, 1e3, -0.5, "7", "", float("nan"), float("inf"), [7]]
+    for version in wrong:
         yield f"the version {version!r}", event.written(version=version)
     for name in ("body", "Text", "ID", "text ", "", "_id", "__proto__", "event_times", "тext", "v\0", "\ud800"):
         yield f"an unknown field {name!r}", event.written(**{name: "x"})
