@@ -6,20 +6,16 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, Self
-
-from kafka import TopicPartition
 
 from index.errors import GistreamError, Torn
 from index.home import Home
 from index.metrics import Metrics
-from streams.cluster import Cluster
-from streams.connection import DOCUMENTS, UNDERSTOOD
 from streams.marks import Look, Marks
 from streams.position import NOTHING, positions
-from streams.register import Register
 from streams.roles import APPLY, UNDERSTAND
+from streams.topic_lag import LagMeter, PartitionLag
 from streams.wire import namespace_partition
 
 from .stream import Stream
@@ -41,6 +37,7 @@ class Progress:
         self._marks = Marks()
         self._looked = -math.inf
         self._waiting = 0
+        self._oldest: int | None = None
         self._letters: int | None = None
         self._error: GistreamError | None = None
         self._stopping = threading.Event()
@@ -78,11 +75,15 @@ class Progress:
         return math.inf if moment is None else time.monotonic() - moment
 
     def seconds(self) -> float:
-        """The largest staleness of all newest snapshots; what was accepted before the first look counts from then."""
+        """The largest staleness of all newest snapshots; 0 where no event waits."""
         with self._lock:
-            first, moment = self._marks.first, self._marks.everywhere()
-        since = first if moment is None else moment
-        return 0.0 if since is None else time.monotonic() - since
+            moment = self._marks.everywhere()
+        if not self._waiting:
+            return 0.0
+        if moment is not None:
+            return time.monotonic() - moment
+        # Since before the first look: the oldest record of a topic says it, though not when what it holds was accepted.
+        return 0.0 if self._oldest is None else max(0.0, time.time() - self._oldest / 1e6)
 
     def events(self) -> int:
         """How many accepted events were not yet applied."""
@@ -101,9 +102,9 @@ class Progress:
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                with Cluster(self._stream.connection) as cluster:
+                with LagMeter(self._stream.connection) as meter:
                     while not self._stopping.is_set():
-                        self._look(cluster, self._stream.register)
+                        self._look(meter)
                         self._error = None
                         self._stopping.wait(LOOK_SECONDS)
             except GistreamError as error:
@@ -112,36 +113,32 @@ class Progress:
                 self._error = error
                 self._stopping.wait(LOOK_SECONDS)
 
-    def _look(self, cluster: Cluster, register: Register) -> None:
-        kafka = self._stream.connection
-        groups = {role: kafka.group(role) for role in (UNDERSTAND, APPLY)}
-        documents = _partitions(kafka.topic(DOCUMENTS), register.documents.partitions)
-        understood = _partitions(kafka.topic(UNDERSTOOD), register.understood.partitions)
-        committed = cluster.committed([*groups.values()])
+    def _look(self, meter: LagMeter) -> None:
+        # Events whose place nobody here knows are accepted by nobody here, either.
+        _ = self._stream.register
         at = time.monotonic()
-        extents = cluster.extents([*documents, *understood])
-
-        def reached(role: str, partitions: Sequence[TopicPartition]) -> list[int]:
-            offsets = committed[groups[role]]
-            # What lies beyond the end was committed for a former topic of this name.
-            known = {one: offset for one, offset in offsets.items() if one in extents and offset <= extents[one].end}
-            return [max(known.get(one, 0), extents[one].begin) for one in partitions]
-
+        lags = meter.read()
+        understood, applied = (_in_order(lags[role]) for role in (UNDERSTAND, APPLY))
+        letters = self._stream.letters.count()
         look = Look(
             at,
-            reached(UNDERSTAND, documents),
-            reached(APPLY, understood),
-            [extents[one].end for one in documents],
-            [extents[one].end for one in understood],
+            understood=list(map(_next, understood)),
+            applied=list(map(_next, applied)),
+            documents_end=[lag.end for lag in understood],
+            understood_end=[lag.end for lag in applied],
         )
-        ends = [*look.documents_end, *look.understood_end]
-        letters = self._stream.letters.count()
         with self._lock:
             self._marks.learn(look)
-        self._waiting = sum(ends) - sum(look.understood) - sum(look.applied)
+        self._waiting = sum(lag.waiting for lag in (*understood, *applied))
+        self._oldest = min((lag.oldest for lag in (*understood, *applied) if lag.oldest is not None), default=None)
         self._letters = letters
         self._looked = time.monotonic()
 
 
-def _partitions(topic: str, count: int) -> list[TopicPartition]:
-    return [TopicPartition(topic, number) for number in range(count)]
+def _in_order(lags: Mapping[int, PartitionLag]) -> list[PartitionLag]:
+    return [lags[partition] for partition in sorted(lags)]
+
+
+def _next(lag: PartitionLag) -> int:
+    """Where the role goes on. An offset beyond the end was committed for a former topic of this name."""
+    return lag.next if lag.next <= lag.end else lag.begin

@@ -39,8 +39,6 @@ class Marks:
     """What all looks so far tell. Fit for use by one thread at a time."""
 
     def __init__(self) -> None:
-        self.first: float | None = None
-        """When the first look was."""
         self._accepted: list[_Mark] = []
         """Ends of `documents`, as long as not all before them is understood."""
         self._published: list[_Mark] = []
@@ -49,12 +47,13 @@ class Marks:
 
     def learn(self, look: Look) -> None:
         """Take the next look into account."""
-        self.first = look.at if self.first is None else self.first
         _add(self._accepted, _Mark(look.at, look.documents_end))
-        passed = [mark for mark in self._accepted if _has_passed(look.understood, mark.ends)]
-        if passed:
-            del self._accepted[: len(passed)]
-            _add(self._published, _Mark(passed[-1].at, look.understood_end))
+        passed: _Mark | None = None
+        # The ends only grow, so those that were passed stand first.
+        while self._accepted and _has_passed(look.understood, self._accepted[0].ends):
+            passed = self._accepted.pop(0)
+        if passed is not None:
+            _add(self._published, _Mark(passed.at, look.understood_end))
         self._applied = look.applied
 
     def reflected(self, partition: int, offset: int = 0, *, is_newest: bool = False) -> float | None:
