@@ -98,7 +98,9 @@ def test_what_nobody_has_is_not_looked_for_in_the_table(tmp_path: Path, monkeypa
     assert things.find(KEYS[3:6]) == {}
 
 
-def test_only_what_is_new_is_read_of_the_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fold_after", [1, 100])
+def test_only_what_is_new_is_read_of_the_keys(tmp_path: Path, fold_after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "FOLD_AFTER", fold_after)
     mine, theirs = opened(tmp_path), opened(tmp_path)
     pieces: list[int] = []
     scanner = lance.LanceDataset.scanner

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -77,18 +78,24 @@ def test_one_after_the_other_has_a_lock_alone(tmp_path: Path) -> None:
     assert most == [1]
 
 
-def test_a_lock_whose_folder_is_removed_is_taken_where_it_is_now(tmp_path: Path) -> None:
+def test_a_lock_whose_folder_is_removed_is_taken_where_it_is_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "folder" / "open.lock"
+    opened, flock = threading.Event(), fcntl.flock
+
+    def noting(file: int, how: int) -> None:
+        opened.set()
+        flock(file, how)
+
+    def enter() -> bool:
+        with alone(path), alone(path, wait=False) as again:
+            return not again
+
     with ThreadPoolExecutor(1) as pool, alone(path):
-        entered = threading.Event()
-
-        def enter() -> bool:
-            entered.set()
-            with alone(path):
-                return path.exists()
-
+        monkeypatch.setattr(fcntl, "flock", noting)
         waiting = pool.submit(enter)
-        entered.wait()
+        assert opened.wait(10)
         file = os.open(path, os.O_RDONLY)
         path.parent.rename(tmp_path / "gone")
         assert not stands(path, file) and stands(tmp_path / "gone" / "open.lock", file)
