@@ -16,6 +16,16 @@ from .lane import Lane
 from .letter import Letters
 from .position import reflected
 
+
+def is_fault_of_the_event(error: Exception) -> bool:
+    """Whether an event that led to this can never be indexed; otherwise a store, a model or another writer is the
+    cause, and it waits.
+    """
+    if isinstance(error, WriterError | StoreError | ModelHeld | OSError):
+        return False
+    return not (isinstance(error, GistreamError) and error.recoverable)
+
+
 OnBatch = Callable[[str, Applied], None]
 """Told the namespace, and what became of a batch that was committed."""
 
@@ -51,10 +61,8 @@ class Batches:
         """
         try:
             applied = apply(lane.opened.writer, name, batch, self._chunker, lane.opened.understand)
-        except (WriterError, StoreError, ModelHeld, OSError):
-            raise
         except Exception as error:
-            if isinstance(error, GistreamError) and error.recoverable:
+            if not is_fault_of_the_event(error):
                 raise
             if len(batch) > 1:
                 middle = len(batch) // 2

@@ -40,7 +40,7 @@ def letter_record(key: bytes, letter: DeadLetter, most: int) -> Outgoing:
     Nothing is lost by that: what came from a topic stays there as it was.
     """
     headers = [*_headers(letter), ("tombstone", b"1")] if letter.is_tombstone else _headers(letter)
-    record = Outgoing(DEAD_LETTERS, key, letter.payload, 0, headers)
+    record = Outgoing(DEAD_LETTERS, 0, key, letter.payload, headers)
     if record.size <= most:
         return record
     headers.append(("cut", b"%d" % len(letter.payload)))
@@ -50,11 +50,11 @@ def letter_record(key: bytes, letter: DeadLetter, most: int) -> Outgoing:
 
 def replayed_record(key: bytes, headers: Headers, number: int, token: str) -> Outgoing:
     """What takes the place of a letter's record once its event was accepted as `token`."""
-    return Outgoing(DEAD_LETTERS, key, b"", 0, [*headers, (_NUMBER, b"%d" % number), (_REPLAYED, token.encode())])
+    return Outgoing(DEAD_LETTERS, 0, key, b"", [*headers, (_NUMBER, b"%d" % number), (_REPLAYED, token.encode())])
 
 
 def dropped_record(key: bytes) -> Outgoing:
-    return Outgoing(DEAD_LETTERS, key, None, 0)
+    return Outgoing(DEAD_LETTERS, 0, key, None)
 
 
 def number_of(offset: int, headers: Headers) -> int:

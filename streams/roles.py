@@ -53,7 +53,7 @@ def understanding(
         [(source, offset)] = accepted.places.items()
         partition = namespace_partition(accepted.event.namespace, understood.partitions)
         headers = understood_headers(Token(source, offset), accepted.stamp, documents.version(offset))
-        return Outgoing(UNDERSTOOD, key, value, partition, headers)
+        return Outgoing(UNDERSTOOD, partition, key, value, headers)
 
     def publish(batch: Sequence[Accepted]) -> None:
         producer.send([outgoing(accepted) for accepted in batch])

@@ -108,8 +108,8 @@ def test_feeds_write_to_the_topic(streamed: Settings, tmp_path: Path) -> None:
 def test_one_that_only_reads_takes_nothing(streamed: Settings) -> None:
     with Streaming(streamed, read_only=True) as server:
         assert httpx.put(f"{server.url}/v1/namespaces/ns/documents/a", json={"text": "Anna."}).status_code == 405
-        push = {"content": b"Anna.", "headers": {"content-type": "text/plain"}}
-        assert httpx.post(f"{server.url}/v1/namespaces/ns/push", **push).status_code == 405
+        push, kind = f"{server.url}/v1/namespaces/ns/push", {"content-type": "text/plain"}
+        assert httpx.post(push, content=b"Anna.", headers=kind).status_code == 405
         wait_until(lambda: status(server.url)["dead_letters"] == 0, what="counting the letters")
     assert stored(streamed) == []
 

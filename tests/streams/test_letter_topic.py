@@ -97,7 +97,7 @@ def test_a_letter_as_large_as_an_event_is_whole_and_a_larger_one_is_cut(letters:
 
 def test_what_a_foreign_program_writes_there_is_a_letter(connection: Connection, letters: TopicLetters) -> None:
     with Producer(connection, LIMITS) as producer:
-        producer.send([Outgoing(DEAD_LETTERS, key, b"?", 0, [("position", b"x")]) for key in (b"", b"\xff")])
+        producer.send([Outgoing(DEAD_LETTERS, 0, key, b"?", [("position", b"x")]) for key in (b"", b"\xff")])
     assert [letter.payload for letter in letters.waiting()] == [b"?", b"?"]
     letters.remove(1)
     assert [letter.number for letter in letters.waiting()] == [2]
@@ -105,8 +105,8 @@ def test_what_a_foreign_program_writes_there_is_a_letter(connection: Connection,
 
 def test_many_letters_come_in_pages(letters: TopicLetters) -> None:
     producer = letters._producer
-    producer.send([Outgoing(DEAD_LETTERS, b"%d" % number, b"%d" % number, 0) for number in range(3000)])
-    producer.send([Outgoing(DEAD_LETTERS, b"%d" % number, None, 0) for number in range(0, 3000, 2)])
+    producer.send([Outgoing(DEAD_LETTERS, 0, b"%d" % number, b"%d" % number) for number in range(3000)])
+    producer.send([Outgoing(DEAD_LETTERS, 0, b"%d" % number, None) for number in range(0, 3000, 2)])
     assert letters.count() == 1500
     assert [letter.payload for letter in letters.waiting(limit=3, after=1000)] == [b"1001", b"1003", b"1005"]
     assert len(letters.waiting(limit=2000)) == 1500

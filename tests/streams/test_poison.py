@@ -27,7 +27,7 @@ def test_there_are_kinds_enough_and_all_of_them_can_be_sent() -> None:
     assert len({(poison.key, poison.value) for poison in CORPUS}) == len(CORPUS)
     most = most_bytes(DOCUMENTS, LIMITS)
     for kind, key, value, headers in CORPUS:
-        assert Outgoing(DOCUMENTS, key, value, headers=headers).size <= most, kind
+        assert Outgoing(DOCUMENTS, None, key, value, headers).size <= most, kind
 
 
 def test_seeds_change_the_records_and_never_the_kinds() -> None:
