@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from index.token import Token
 
-from .assembly import connection, limits, log_path, open_log
+from .assembly import log_path, open_log
 
 if TYPE_CHECKING:
-    from index.types import Inbox
     from streams.letter import DeadLetter, LetterBox
 
     from .awaited import Awaited
@@ -29,20 +28,10 @@ def open_letters(settings: Settings) -> Iterator[LetterBox]:
         with open_log(settings) as log:
             yield DeadLetters(log)
         return
-    from streams.cluster import identities
-    from streams.letter_topic import TopicLetters
-    from streams.producer import KafkaInbox, Producer
-    from streams.register import Register
+    from .stream import Stream
 
-    kafka, most = connection(settings), limits(settings)
-    with ExitStack() as stack:
-
-        def inbox() -> Inbox:
-            # Only who replays has to know the topics of events.
-            return stack.enter_context(KafkaInbox(kafka, Register.open(settings.data, kafka, identities), most))
-
-        producer = stack.enter_context(Producer(kafka, most))
-        yield stack.enter_context(TopicLetters(producer, inbox))
+    with Stream(settings) as stream:
+        yield stream.letters
 
 
 def count_letters(settings: Settings) -> int:
