@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from functools import cache, partial
 from typing import Self
 
@@ -12,8 +12,7 @@ from streams.apply import Applied
 from streams.local import Runner
 from streams.log import Log
 
-from .assembly import build_pipeline, open_log, pace
-from .awaited import Awaited
+from .assembly import build_pipeline, pace
 from .settings import Settings
 
 
@@ -58,16 +57,3 @@ class Indexing:
         for error in filter(None, map(self._runner.troubles.of, names)):
             if not (isinstance(error, GistreamError) and error.recoverable):
                 raise error
-
-    def until_visible(self, awaited: Awaited) -> Iterator[int]:
-        """Wait until every awaited event is in a snapshot; comes back with the number of those that are."""
-        return awaited.until_visible(self.attend)
-
-
-def until_visible(settings: Settings, awaited: Awaited) -> Iterator[int]:
-    """Wait as `Indexing` does, where events are in the log; for the workers, where they are in Kafka."""
-    if settings.kafka_bootstrap is not None:
-        yield from awaited.until_visible()
-        return
-    with open_log(settings) as log, Indexing(settings, log) as indexing:
-        yield from indexing.until_visible(awaited)

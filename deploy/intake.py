@@ -1,4 +1,4 @@
-"""From a feed into the log at once, for a command that waits: what it yields, and what it refused."""
+"""From a feed into the inbox at once, for a command that waits: what it yields, and what it refused."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import BinaryIO, Final
 
-from streams.dead_letters import DeadLetters
-from streams.feeds.base import Feed, Memory, Step
+from index.types import Inbox
+from streams.feeds.base import DeadLetterBox, Feed, Memory, Step
 from streams.feeds.deliver import BATCH, Delivery
-from streams.log import Log
 
 from .awaited import Awaited
 
@@ -25,11 +24,11 @@ def standard_input() -> BinaryIO:
 
 
 class Intake:
-    """One feed on its way into the log, as if seen for the first time, with the counts of what came."""
+    """One feed on its way into the inbox, as if seen for the first time, with the counts of what came."""
 
-    def __init__(self, feed: Feed, log: Log, letters: DeadLetters, namespace: str, awaited: Awaited) -> None:
+    def __init__(self, feed: Feed, inbox: Inbox, letters: DeadLetterBox, namespace: str, awaited: Awaited) -> None:
         self._feed = feed
-        self._delivery = Delivery(log, letters, namespace, Memory())
+        self._delivery = Delivery(inbox, letters, namespace, Memory())
         self._awaited = awaited
         self.events = 0
         self.rejected = 0
@@ -37,7 +36,7 @@ class Intake:
     def __iter__(self) -> Iterator[None]:
         """Read the feed to its end; comes back after every batch, and at least every IDLE_SECONDS.
 
-        Everything read before is durable by then. Raises what the feed and the log raise.
+        Everything read before is durable by then. Raises what the feed and the inbox raise.
         """
         for steps in _batches(self._feed):
             delivered = self._delivery.deliver(steps)

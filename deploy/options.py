@@ -19,7 +19,9 @@ Data = Annotated[
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Only append to the log; the next process to run indexes it.")]
+NoWait = Annotated[
+    bool, typer.Option("--no-wait", help="Only store it in the log or in Kafka; whoever runs next indexes it.")
+]
 
 
 def configured(**options: object) -> Settings:

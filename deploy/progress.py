@@ -99,6 +99,11 @@ class Progress:
             return None
         return "Kafka has not answered yet" if self._error is None else f"Kafka cannot be used: {self._error}"
 
+    def check(self) -> None:
+        """Raises what keeps Kafka from being used, where that has been so for a while."""
+        if (error := self._error) is not None and self.trouble() is not None:
+            raise type(error)(error.message, hint=error.hint)
+
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:

@@ -9,10 +9,11 @@ from contextlib import ExitStack
 from typing import Self
 
 from index.types import DocumentEvent
-from streams.cluster import identities
+from streams.cluster import Cluster, identities
 from streams.letter_topic import TopicLetters
 from streams.producer import KafkaInbox, Producer
 from streams.register import Register
+from streams.roles import APPLY, UNDERSTAND
 
 from .assembly import connection, limits
 from .settings import Settings
@@ -53,6 +54,13 @@ class Stream:
             if self._register is None:
                 self._register = Register.open(self._settings.data, self.connection, identities)
             return self._register
+
+    def idle_roles(self) -> list[str]:
+        """The roles that no worker has at present. Raises BrokerError."""
+        groups = {role: self.connection.group(role) for role in (UNDERSTAND, APPLY)}
+        with Cluster(self.connection) as cluster:
+            members = cluster.members([*groups.values()])
+        return [role for role, group in groups.items() if not members[group]]
 
     def append(self, events: Sequence[DocumentEvent]) -> list[str]:
         """See Inbox. Raises as `register` and KafkaInbox.append do."""

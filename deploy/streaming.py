@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 
 from index.metrics import Metrics
+from index.types import DocumentEvent, Inbox
 from query.history import History
 from query.parts import Parts
 from query.readers import Readers
@@ -19,6 +22,21 @@ from .receiving import receiver
 from .server import Server
 from .settings import Settings
 from .stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """An inbox that refuses at once while Kafka cannot be used: if each request waited for that to be found out anew,
+    no thread would be left for questions.
+    """
+
+    inside: Inbox
+    check: Callable[[], None]
+
+    def append(self, events: Sequence[DocumentEvent]) -> list[str]:
+        """See Inbox."""
+        self.check()
+        return self.inside.append(events)
 
 
 class Streaming(Server):
@@ -35,10 +53,11 @@ class Streaming(Server):
         """Raises BadRequest where the settings of Kafka do not fit together, StoreError where the book of feeds cannot
         be opened.
         """
-        settings = self._settings
+        settings, most = self._settings, limits(self._settings)
         stream = stack.enter_context(Stream(settings))
         progress = stack.enter_context(Progress(stream, readers.home))
         progress.watch(metrics)
+        inbox = _Checked(stream, progress.check)
         book = stack.enter_context(open_book_if_any(settings) if self._read_only else open_book(settings))
         if book and settings.run_feeds and not self._read_only:
             stack.enter_context(Feeding(settings, book, stream, stream.letters, metrics)).start()
@@ -47,12 +66,12 @@ class Streaming(Server):
             history=history,
             embedders=self._embedders(MeasuredEmbedder(build_embedder(settings), metrics), metrics),
             decode=self._decode,
-            inbox=None if self._read_only else stream,
+            inbox=None if self._read_only else inbox,
             staleness=progress.staleness,
             dead_letters=progress.letters,
             not_ready=progress.trouble,
             metrics=metrics,
-            receive=None if self._read_only else receiver(stream, stream.letters, limits(settings)),
+            receive=None if self._read_only else receiver(inbox, stream.letters, most),
             feeds=partial(statuses, book) if book else dict,
             max_wait=settings.wait_timeout,
         )

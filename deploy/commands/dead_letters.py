@@ -96,17 +96,17 @@ def replay(
     from index.home import Home
 
     from ..awaited import Awaited
-    from ..indexing import until_visible
-    from ..letters import open_letters, refused
+    from ..letters import refused
+    from ..sending import sending
 
     settings = configured(data=data)
     awaited = Awaited(Home(settings.data))
-    with open_letters(settings) as letters:
-        event = _event(letters.show(number), None if repaired is None else _read(repaired), settings)
-        awaited.add([event], [letters.replay(number, event)])
-        for _ in () if no_wait else until_visible(settings, awaited):
+    with sending(settings) as line:
+        event = _event(line.letters.show(number), None if repaired is None else _read(repaired), settings)
+        awaited.add([event], [line.letters.replay(number, event)])
+        for _ in () if no_wait else awaited.until_visible(line.attend):
             pass
-        again = [] if no_wait else refused(letters, awaited)
+        again = [] if no_wait else refused(line.letters, awaited)
     done = {"number": number, "namespace": event.namespace, "id": event.id, "token": awaited.last}
     if json:
         show.as_json(done)

@@ -26,21 +26,21 @@ def delete(
     from query.status import newest
     from streams.events import validated
 
-    from ..assembly import limits, open_log
+    from ..assembly import limits
     from ..awaited import Awaited
-    from ..indexing import Indexing
+    from ..sending import sending
 
     settings = configured(data=data)
     home = Home(settings.data)
     home.incarnation(namespace)
     events = [validated({"op": "delete", "namespace": namespace, "id": id}, limits(settings)) for id in ids]
     awaited = Awaited(home)
-    with open_log(settings) as log:
-        awaited.add(events, log.append(events))
+    with sending(settings) as line:
+        awaited.add(events, line.inbox.append(events))
         if not no_wait:
-            with show.progress() as bars, Indexing(settings, log) as indexing:
+            with show.progress() as bars:
                 bar = bars.add_task("deleting", total=len(events), note="")
-                for visible in indexing.until_visible(awaited):
+                for visible in awaited.until_visible(line.attend):
                     bars.update(bar, completed=visible)
     done = {
         "namespace": namespace,

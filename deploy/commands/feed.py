@@ -59,6 +59,8 @@ def run(
 ) -> None:
     """Run the feeds until SIGTERM or Ctrl-C; where no server runs on the same folder, index what they bring.
 
+    Where kafka_bootstrap is set, it goes to Kafka, and workers index it.
+
     With --once the exit code says whether all sources could be read. Example: gistream feed run --once
     """
     from ..assembly import open_book
@@ -85,15 +87,16 @@ def remove(
 
     Example: gistream feed remove notes --delete-documents
     """
-    from ..assembly import open_book, open_log
+    from ..assembly import open_book
     from ..feed_removal import removed
+    from ..sending import sending
 
     settings = configured(data=data)
     with open_book(settings) as book:
         entry = book.get(name)
         if delete_documents:
-            with open_log(settings) as log:
-                tokens = removed(settings, book, entry, log, wait_seconds=_REMOVAL_SECONDS)
+            with sending(settings) as line:
+                tokens = removed(settings, book, entry, line.inbox, wait_seconds=_REMOVAL_SECONDS)
         else:
             tokens = removed(settings, book, entry, None, wait_seconds=_REMOVAL_SECONDS)
     done = {"name": name, "deleted": len(tokens), "token": tokens[-1] if tokens else None}
@@ -107,20 +110,18 @@ def _once(settings: Settings, entries: list[Entry], no_wait: bool, json: bool) -
     from index.errors import GistreamError
     from index.home import Home
     from index.metrics import Metrics
-    from streams.dead_letters import DeadLetters
     from streams.feeds.deliver import Delivered
 
-    from ..assembly import open_book, open_log
+    from ..assembly import open_book
     from ..awaited import Awaited
     from ..feeding import Feeding
-    from ..indexing import Indexing
     from ..letters import refused
+    from ..sending import sending
 
     awaited = Awaited(Home(settings.data))
     brought: dict[str, dict[str, Any]] = {}
-    with open_book(settings) as book, open_log(settings) as log:
-        letters = DeadLetters(log)
-        with Feeding(settings, book, log, letters, Metrics()) as feeding:
+    with open_book(settings) as book, sending(settings) as line:
+        with Feeding(settings, book, line.inbox, line.letters, Metrics()) as feeding:
             for entry in entries:
                 counts = brought[entry.name] = {"events": 0, "rejected": 0, "error": None}
 
@@ -133,11 +134,9 @@ def _once(settings: Settings, entries: list[Entry], no_wait: bool, json: bool) -
                     feeding.once(entry, count)
                 except (GistreamError, OSError) as error:
                     counts["error"] = str(error)
-        if not no_wait:
-            with Indexing(settings, log) as indexing:
-                for _ in indexing.until_visible(awaited):
-                    pass
-        again = [] if no_wait else refused(letters, awaited)
+        for _ in () if no_wait else awaited.until_visible(line.attend):
+            pass
+        again = [] if no_wait else refused(line.letters, awaited)
     if json:
         show.as_json({"feeds": brought, "token": awaited.last})
     else:
@@ -155,11 +154,10 @@ def _follow(settings: Settings, entries: list[Entry], names: list[str], no_wait:
     import logging
 
     from index.metrics import Metrics
-    from streams.dead_letters import DeadLetters
 
-    from ..assembly import open_book, open_log
+    from ..assembly import open_book
     from ..feeding import LOOK_SECONDS, Feeding, check_free
-    from ..indexing import Indexing
+    from ..sending import sending
     from ..stopping import until_signalled
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -167,12 +165,11 @@ def _follow(settings: Settings, entries: list[Entry], names: list[str], no_wait:
     with (
         until_signalled() as stop,
         open_book(settings) as book,
-        open_log(settings) as log,
-        Indexing(settings, log) as indexing,
-        Feeding(settings, book, log, DeadLetters(log), Metrics(), names=names) as feeding,
+        sending(settings) as line,
+        Feeding(settings, book, line.inbox, line.letters, Metrics(), names=names) as feeding,
     ):
         feeding.start()
         logging.getLogger("gistream").info("following %s", ", ".join(entry.name for entry in entries) or "no feed yet")
         while not stop.wait(LOOK_SECONDS):
             if not no_wait:
-                indexing.attend()
+                line.attend(())

@@ -34,19 +34,19 @@ def ingest(
     """Index documents; what is refused goes to the dead letters, and the exit code is 1 then.
 
     A JSON line is {"id", "text"} and optionally op, title, metadata, event_time, version and a namespace of its own.
-    Where a server runs on the same folder, it does the work and this command waits for it. With a paid extractor the
-    bar shows calls, tokens and cost; passages that the model could not read are read by the rules until it can.
+    Where a server runs on the same folder, or workers beside Kafka, they do the work and this command waits. With a
+    paid extractor the bar shows calls, tokens and cost; passages that the model could not read are read by the rules
+    until it can.
     Example: gistream ingest notes ./notes
     """
     from index.home import Home
-    from streams.dead_letters import DeadLetters
 
-    from ..assembly import limits, open_log
+    from ..assembly import limits
     from ..awaited import Awaited
-    from ..indexing import Indexing
     from ..intake import Intake
     from ..letters import refused
     from ..model import Bill, as_figures, as_note
+    from ..sending import sending
 
     settings = configured(data=data)
     home = Home(settings.data)
@@ -63,9 +63,8 @@ def ingest(
         passages += applied.extracted + applied.reused
         degraded += applied.degraded
 
-    with open_log(settings) as log, Bill(settings) as bill, show.progress() as bars:
-        letters = DeadLetters(log)
-        intake = Intake(feed, log, letters, namespace, awaited)
+    with sending(settings, count) as line, Bill(settings) as bill, show.progress() as bars:
+        intake = Intake(feed, line.inbox, line.letters, namespace, awaited)
         bar = bars.add_task("indexing", total=None, note="")
 
         def draw(visible: int) -> None:
@@ -73,15 +72,14 @@ def ingest(
             notes = [f"{rate:.0f} passages/s" if passages else "", as_note(bill.since())]
             bars.update(bar, completed=visible, total=intake.events, note=", ".join(filter(None, notes)))
 
-        with Indexing(settings, log, on_batch=count) as indexing:
-            for _ in intake:
-                if not no_wait:
-                    indexing.attend()
-                    draw(min(events, intake.events))
+        for _ in intake:
             if not no_wait:
-                for visible in indexing.until_visible(awaited):
-                    draw(visible)
-        rejected = intake.rejected + (0 if no_wait else len(refused(letters, awaited)))
+                line.attend(())
+                draw(min(events, intake.events))
+        if not no_wait:
+            for visible in awaited.until_visible(line.attend):
+                draw(visible)
+        rejected = intake.rejected + (0 if no_wait else len(refused(line.letters, awaited)))
         spent = bill.since()
     done: dict[str, object] = {
         "namespace": namespace,

@@ -13,14 +13,21 @@ def rebuild(namespace: Namespace, data: Data = None, json: Json = False) -> None
 
     Nothing that a model said before about an unchanged text is bought again. Example: gistream rebuild notes
     """
+    from index.errors import WriterBusy
     from index.home import Home
     from streams.rebuild import rebuild as run
 
     from ..assembly import build_pipeline
 
     settings = configured(data=data)
-    with show.stages() as progress:
-        manifest = run(Home(settings.data), namespace, build_pipeline(settings), partial(progress, "rebuilding"))
+    try:
+        with show.stages() as progress:
+            manifest = run(Home(settings.data), namespace, build_pipeline(settings), partial(progress, "rebuilding"))
+    except WriterBusy as error:
+        if settings.kafka_bootstrap is None:
+            raise
+        hint = "workers with other settings make it anew by themselves; else stop `gistream worker --role apply` first"
+        raise WriterBusy(error.message, hint=hint) from error
     done = {"namespace": namespace, "snapshot": manifest.number, **manifest.counts.model_dump()}
     if json:
         show.as_json(done)

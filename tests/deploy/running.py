@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from deploy.settings import Settings
 from tests.support import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 LOG = "server.log"
+WORKER_LOG = "worker.log"
 _COMMAND = [sys.executable, "-c", "from deploy.cli import main; main()", "serve", "--port", "0"]
 _STARTED = re.compile(r"gistream listens on (\S+)\n")
 
@@ -39,6 +41,28 @@ def process(data: Path, **settings: object) -> Iterator[tuple[subprocess.Popen[b
     finally:
         running.kill()
         running.wait()
+
+
+@contextmanager
+def worker(settings: Settings, role: str = "all") -> Iterator[subprocess.Popen[bytes]]:
+    """`gistream worker` with these settings, over their data folder; it writes to WORKER_LOG there."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GISTREAM_")}
+    environment |= {"PYTHONPATH": str(ROOT), "GISTREAM_WORKER_SESSION_SECONDS": "6"}
+    given = settings.model_dump(exclude_defaults=True, exclude={"port"})
+    environment |= {f"GISTREAM_{name.upper()}": str(value) for name, value in given.items()}
+    settings.data.mkdir(parents=True, exist_ok=True)
+    with open(settings.data / WORKER_LOG, "wb") as log:
+        command = [sys.executable, "-c", "from deploy.cli import main; main()", "worker", "--role", role]
+        running = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=settings.data)
+    try:
+        yield running
+    finally:
+        running.terminate()
+        try:
+            running.wait(timeout=30)
+        finally:
+            running.kill()
+            running.wait()
 
 
 def said(data: Path) -> str:

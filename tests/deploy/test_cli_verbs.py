@@ -239,7 +239,9 @@ def test_rebuild_brings_an_index_to_the_settings_of_now(gistream: Terminal, monk
     assert gistream.ok("verify", "notes", "--json").json["equal"]
 
 
-def test_eval_scores_a_question_set(gistream: Terminal, tmp_path: Path) -> None:
+def test_eval_scores_a_question_set(gistream: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is measured is indexed here, whatever carries the events of the installation.
+    monkeypatch.setenv("GISTREAM_KAFKA_BOOTSTRAP", "127.0.0.1:1")
     kit = tmp_path / "tiny"
     kit.mkdir()
     passages = [

@@ -19,7 +19,8 @@ from tests.broker.cluster import Cluster
 from tests.streams.kafka_topics import LAYOUT, LIMITS, values
 from tests.support import wait_until
 
-from .test_embedded import put
+from .running import worker
+from .test_embedded import ask, put
 
 
 def settings(data: Path, bootstrap: str, prefix: str = "", **others: Any) -> Settings:
@@ -76,7 +77,7 @@ def test_what_is_written_is_durable_in_the_topic(streamed: Settings) -> None:
         assert sorted((event or {}).get("id", "") for event in events) == ["", "a/b", "b", "c"]
         wait_until(lambda: metric(server.url, "gistream_lag_events") == 4, what="counting what nobody applied")
         assert metric(server.url, "gistream_lag_seconds") > 0
-        wait_until(lambda: httpx.get(f"{server.url}/health/ready").status_code == 200, what="being ready")
+        wait_until(lambda: httpx.get(f"{server.url}/health/ready").status_code == 200, what="being ready", timeout=60)
         answer = httpx.get(f"{documents}/b")
         assert answer.status_code == 404, "nobody has applied it"
     assert not (streamed.data / "log.db").exists()
@@ -108,8 +109,8 @@ def test_feeds_write_to_the_topic(streamed: Settings, tmp_path: Path) -> None:
 def test_one_that_only_reads_takes_nothing(streamed: Settings) -> None:
     with Streaming(streamed, read_only=True) as server:
         assert httpx.put(f"{server.url}/v1/namespaces/ns/documents/a", json={"text": "Anna."}).status_code == 405
-        push, kind = f"{server.url}/v1/namespaces/ns/push", {"content-type": "text/plain"}
-        assert httpx.post(push, content=b"Anna.", headers=kind).status_code == 405
+        push, headers = f"{server.url}/v1/namespaces/ns/push", {"content-type": "text/plain"}
+        assert httpx.post(push, content=b"Anna.", headers=headers).status_code == 405
         wait_until(lambda: status(server.url)["dead_letters"] == 0, what="counting the letters")
     assert stored(streamed) == []
 
@@ -139,6 +140,26 @@ def test_topics_that_are_missing_are_told(tmp_path: Path, kafka: Cluster, kafka_
 
 
 @pytest.mark.slow
+def test_with_workers_it_is_as_with_a_runner(streamed: Settings) -> None:
+    with Streaming(streamed) as server, worker(streamed):
+        token = put(server.url, "a", "Anna Berg repaired the Tern at Dock Nine.")
+        found = ask(server.url, "Who repaired the Tern?", wait_for=token, wait_seconds=30)
+        assert found == ["Anna Berg repaired the Tern at Dock Nine."]
+        put(server.url, "b", "Carla repaired the Heron.")
+        assert len(ask(server.url, "Who repaired what?", max_staleness=0, wait_seconds=30)) == 2
+        deleted = httpx.delete(f"{server.url}/v1/namespaces/ns/documents/a").json()["token"]
+        found = ask(server.url, "Who repaired the Tern?", wait_for=deleted, wait_seconds=30)
+        assert found == ["Carla repaired the Heron."]
+        lags = ("gistream_lag_events", "gistream_lag_seconds")
+        wait_until(lambda: [metric(server.url, lag) for lag in lags] == [0, 0], what="catching up", timeout=30)
+        answer = httpx.get(f"{server.url}/v1/namespaces/ns/documents/b").json()
+        assert 0 < answer["staleness_seconds"] < 10
+        missing = {"question": "Who?", "max_staleness": 0, "wait_seconds": 30}
+        answer = httpx.post(f"{server.url}/v1/namespaces/nowhere/retrieve", json=missing, timeout=60)
+        assert answer.status_code == 404
+
+
+@pytest.mark.slow
 def test_a_broker_that_goes_and_comes_back(
     kafka_installed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +183,9 @@ def test_a_broker_that_goes_and_comes_back(
             assert "sending all of them again does no harm" in answer.json()["hint"]
             wait_until(lambda: httpx.get(ready).status_code == 503, what="not being ready", timeout=30)
             assert httpx.get(f"{server.url}/health/live").status_code == 200
+            refused = httpx.put(f"{server.url}/v1/namespaces/ns/documents/a", json={"text": "Anna."}, timeout=60)
+            assert refused.status_code == 503
+            assert refused.elapsed.total_seconds() < 0.5, "known to be away, it is not waited for"
             cluster.start()
             wait_until(lambda: httpx.get(ready).status_code == 200, what="being ready again", timeout=60)
             again = put(server.url, "a", "Anna again.")
