@@ -42,10 +42,12 @@ class Ledger:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         while True:
-            newest, last = self._newest(), max(self._numbers(), default=0)
+            # In this order: a record that comes in between takes the number of ours.
+            number, newest = self._next_number(), self._newest()
             position = NOTHING if newest is None or from_start else newest.position
             self.reached = Reached(epoch=1 if newest is None else newest.epoch + 1, position=position)
-            if self._create(last + 1, self.reached):
+            # What was written and removed again meanwhile may have left its number free, but not those behind it.
+            if self._create(number, self.reached) and self._next_number() == number + 1:
                 return
 
     @property
@@ -69,13 +71,10 @@ class Ledger:
         reached = Reached(epoch=self.reached.epoch, position=position)
         while True:
             self.check()
-            numbers = self._numbers()
             # A record of an older epoch may have taken the number: it does not count, and the next one is ours.
-            if self._create(max(numbers, default=0) + 1, reached):
-                break
-        self.reached = reached
-        for number in numbers[: 1 - KEPT]:
-            self._path(number).unlink(missing_ok=True)
+            if self._create(self._next_number(), reached):
+                self.reached = reached
+                return
 
     def _newest(self) -> Reached | None:
         """The record with the largest epoch that can be read, and of those the last."""
@@ -90,6 +89,7 @@ class Ledger:
         return max(found, key=lambda one: one[:2])[2] if found else None
 
     def _create(self, number: int, reached: Reached) -> bool:
+        """Add a record, and remove those that are old; False where the number is taken."""
         draft = self._folder / f".{uuid4().hex}"
         try:
             with open(draft, "xb") as file:
@@ -102,7 +102,12 @@ class Ledger:
                 return False
         finally:
             draft.unlink(missing_ok=True)
+        for old in self._numbers()[:-KEPT]:
+            self._path(old).unlink(missing_ok=True)
         return True
+
+    def _next_number(self) -> int:
+        return max(self._numbers(), default=0) + 1
 
     def _numbers(self) -> list[int]:
         return sorted(int(match[1]) for name in os.listdir(self._folder) if (match := _NAME.fullmatch(name)))
