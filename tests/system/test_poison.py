@@ -53,10 +53,10 @@ def test_poison_of_every_kind_becomes_a_letter_and_stops_nothing(
     poison = corpus(seed=7)
     records = []
     for number, (_, key, value, headers) in enumerate(poison):
-        records.append(Outgoing(DOCUMENTS, key, value, number % PARTITIONS, headers))
+        records.append(Outgoing(DOCUMENTS, number % PARTITIONS, key, value, headers))
         # Something good is behind everything bad, in its own partition too.
         key, value = document_record(good(number))
-        records.append(Outgoing(DOCUMENTS, key, value, key_partition(key, PARTITIONS)))
+        records.append(Outgoing(DOCUMENTS, key_partition(key, PARTITIONS), key, value))
     with installation.inbox() as inbox, TopicLetters(inbox, lambda: inbox) as letters:
         offsets = inbox.send(records)
         with installation.worker(log=tmp_path / "worker.log"):
