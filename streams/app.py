@@ -185,11 +185,12 @@ class Worker:
         while not self._over.is_set():
             await asyncio.sleep(LOOK_SECONDS)
             share = self._share
-            if share is None or share.work.is_held_up:
+            if share is not None and share.work.is_held_up:
                 self._watchdog.progress()
                 continue
             try:
-                behind = len(share.window) > 0 or await self._has_more(share)
+                # A worker that is assigned nothing for long is no member, whatever it thinks.
+                behind = share is None or len(share.window) > 0 or await self._has_more(share)
             except Exception as error:
                 # While nobody answers, there is nothing that it could do.
                 _log.warning("how much is left to read cannot be told: %s", error)
@@ -233,8 +234,10 @@ class Worker:
             share = await asyncio.to_thread(Share, self._role, assigned)
             wanted = await self._wanted(share)
             if wanted and not await consumer._commit(wanted):
-                _log.warning("the group moved on while its partitions were taken over")
-                return
+                # Without this it would read from where Kafka thinks it is.
+                raise BrokerUnavailable(
+                    "the group moved on while its partitions were taken over", hint="it joins again"
+                )
             for tp, offset in wanted.items():
                 if offset == 0:
                     await consumer.seek(tp, 0)

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Self, TypedDict
@@ -25,7 +26,7 @@ from .batch import Batches, OnBatch
 from .lanes import Lanes
 from .letter import Letters
 from .mend import Degraded, mend
-from .pipeline import Pipeline
+from .pipeline import Pipeline, understanding_of
 from .renewals import Renewals
 from .trouble import Troubles
 
@@ -110,8 +111,8 @@ class Applier:
             source=backlog.source,
         )
         self._ahead = Ahead(pipeline.extractor, pipeline.chunker, self._next_batch, self._lanes.open)
-        self._mending = mending
-        self._degraded = Degraded(home, mending or pipeline, pace.mend_seconds, backlog.owns)
+        self._mending = mending or pipeline
+        self._degraded = Degraded(home, self._mending, pace.mend_seconds, backlog.owns)
         replayed = Batches(pipeline.chunker, letters, self._metrics, backlog.clock, _unheard, replayed=True)
         self.renewals = Renewals(
             home, pipeline, replayed, self._metrics, self.troubles, pace.exact_max, on=renew, owns=backlog.owns
@@ -252,8 +253,9 @@ class Applier:
         name, keys = found
         try:
             lane = self._lanes.open(name)
-            understand = lane.opened.understand if self._mending is None else self._mending.extractor.extract
-            mended = mend(lane.opened.writer, keys, understand)
+            with closing(understanding_of(self.home, name, self._mending)) as understood:
+                understand = understood.reading or self._mending.extractor.extract
+                mended = mend(lane.opened.writer, keys, understand)
             self._metrics.count("gistream_passages_mended_total", mended)
         except WriterFenced:
             raise

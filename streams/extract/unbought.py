@@ -16,7 +16,8 @@ class Unbought:
     """For checks that must neither pay nor understand anything better than the index that they check did."""
 
     inside: PaidExtractor
-    concurrency: int = 1
+    concurrency: int = 0
+    """Nothing is worth being begun early."""
 
     @property
     def fingerprint(self) -> str:
