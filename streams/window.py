@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +14,9 @@ from .position import NOTHING
 
 MOST_EVENTS: Final = 4096
 MOST_BYTES: Final = 16 * 2**20
-"""Of one partition; beyond, no more of it is fetched until half of that is left. One large record may go beyond."""
+"""Of one partition, with what is finished behind an entry that is not; beyond, no more of it is fetched until half of
+that is left. One large record may go beyond.
+"""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,6 +33,11 @@ class Entry:
     """What acknowledges it to Kafka."""
     is_done: bool = False
 
+    @property
+    def namespace(self) -> str | None:
+        """Of its event; None where it has none."""
+        return None if self.accepted is None else self.accepted.event.namespace
+
 
 class Window:
     """Entries by namespace, in the order in which they came, and by partition, in which they are acknowledged.
@@ -43,12 +50,14 @@ class Window:
         self._most_events = most_events
         self._most_bytes = most_bytes
         self._news = threading.Condition()
+        self._is_news = False
+        """Whether a wait has to end."""
         self._waiting: defaultdict[str, deque[Entry]] = defaultdict(deque)
         self._fresh: set[str] = set()
         self._order: defaultdict[int, deque[Entry]] = defaultdict(deque)
         self._bytes: defaultdict[int, int] = defaultdict(int)
-        self._settling: defaultdict[int, deque[Entry]] = defaultdict(deque)
-        """Finished and acknowledged, and perhaps not durable yet."""
+        self._settling: defaultdict[int, deque[tuple[int, str | None]]] = defaultdict(deque)
+        """Offset and namespace of what is finished and acknowledged, and perhaps not durable yet."""
         self._last: defaultdict[int, int] = defaultdict(lambda: NOTHING)
 
     def offer(self, entry: Entry) -> None:
@@ -58,14 +67,13 @@ class Window:
                 return
             self._last[entry.partition] = entry.offset
             self._order[entry.partition].append(entry)
-            if entry.accepted is None:
+            self._bytes[entry.partition] += entry.size
+            if (name := entry.namespace) is None:
                 entry.is_done = True
             else:
-                self._bytes[entry.partition] += entry.size
-                name = entry.accepted.event.namespace
                 self._waiting[name].append(entry)
                 self._fresh.add(name)
-            self._news.notify_all()
+            self._tell()
 
     def news(self) -> dict[str, int]:
         """Namespaces that got entries since this was last asked, each with its last offset."""
@@ -106,7 +114,9 @@ class Window:
                     done.append(order.popleft())
                 if done:
                     found[partition] = done
-                    self._settling[partition].extend(done)
+                    # Until here each is held whole, wherever its namespace has got to.
+                    self._bytes[partition] -= sum(entry.size for entry in done)
+                    self._settling[partition].extend((entry.offset, entry.namespace) for entry in done)
         return found
 
     def settled(self, durable: Mapping[str, int] | None = None) -> dict[int, int]:
@@ -117,8 +127,8 @@ class Window:
         found: dict[int, int] = {}
         with self._news:
             for partition, settling in self._settling.items():
-                while settling and _is_durable(settling[0], durable):
-                    found[partition] = settling.popleft().offset
+                while settling and _is_durable(*settling[0], durable):
+                    found[partition], _ = settling.popleft()
         return found
 
     def full(self) -> set[int]:
@@ -142,21 +152,23 @@ class Window:
             return sum(map(len, self._order.values()))
 
     def wait(self, timeout: float) -> None:
-        """Block until something came since `news` was asked, or `timeout` seconds."""
+        """Block until something came, or somebody called `wake`, since the last wait; or for `timeout` seconds."""
         with self._news:
-            if not self._fresh:
-                self._news.wait(timeout)
+            self._news.wait_for(lambda: self._is_news, timeout)
+            self._is_news = False
 
     def wake(self) -> None:
-        """End every wait."""
+        """End the wait, this one or the next."""
         with self._news:
-            self._news.notify_all()
+            self._tell()
+
+    def _tell(self) -> None:
+        self._is_news = True
+        self._news.notify_all()
 
     def _finish_first(self, name: str) -> None:
         waiting = self._waiting[name]
-        entry = waiting.popleft()
-        entry.is_done = True
-        self._bytes[entry.partition] -= entry.size
+        waiting.popleft().is_done = True
         if not waiting:
             del self._waiting[name]
 
@@ -164,12 +176,5 @@ class Window:
         return max(len(self._order[partition]) / self._most_events, self._bytes[partition] / self._most_bytes)
 
 
-def _is_durable(entry: Entry, durable: Mapping[str, int] | None) -> bool:
-    if entry.accepted is None or durable is None:
-        return True
-    return durable.get(entry.accepted.event.namespace, NOTHING) >= entry.offset
-
-
-def events_of(entries: Sequence[Entry]) -> list[Accepted]:
-    """What the entries carry."""
-    return [entry.accepted for entry in entries if entry.accepted is not None]
+def _is_durable(offset: int, namespace: str | None, durable: Mapping[str, int] | None) -> bool:
+    return namespace is None or durable is None or durable.get(namespace, NOTHING) >= offset
