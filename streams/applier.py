@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Self, TypedDict
@@ -15,16 +16,17 @@ from index.home import Home
 from index.limits import EXACT_MAX
 from index.maintenance import Retention
 from index.metrics import Metrics
-from index.types import Accepted
+from index.types import Accepted, Key
 from index.writer import Writer
 
 from .ahead import Ahead
 from .apply import Applied
 from .backlog import Backlog
 from .batch import Batches, Letters, OnBatch
+from .lane import Lane
 from .lanes import Lanes
 from .mend import Degraded, mend
-from .pipeline import Pipeline
+from .pipeline import Pipeline, understanding_of
 from .renewals import Renewals
 from .trouble import Troubles
 
@@ -251,8 +253,7 @@ class Applier:
         name, keys = found
         try:
             lane = self._lanes.open(name)
-            understand = lane.opened.understand if self._mending is None else self._mending.extractor.extract
-            mended = mend(lane.opened.writer, keys, understand)
+            mended = self._reread(name, lane, keys)
             self._metrics.count("gistream_passages_mended_total", mended)
         except WriterFenced:
             raise
@@ -260,6 +261,13 @@ class Applier:
             _log.warning("degraded passages of namespace %s cannot be read again yet: %s", name, error)
             return
         self._upkeep(name, partial(lane.tidy, self._pace.exact_max))
+
+    def _reread(self, name: str, lane: Lane, keys: Sequence[Key]) -> int:
+        if self._mending is None:
+            return mend(lane.opened.writer, keys, lane.opened.understand)
+        # What is known by now is not bought, and what is bought is kept, as wherever a passage is read.
+        with closing(understanding_of(self.home, name, self._mending)) as understood:
+            return mend(lane.opened.writer, keys, understood.reading or self._mending.extractor.extract)
 
     def _upkeep(self, name: str, work: Callable[[], None]) -> None:
         """Do what keeps a namespace cheap; what is wrong with it alone is noted."""

@@ -40,6 +40,15 @@ class Letters(Protocol):
         ...
 
 
+def is_fault_of_the_event(error: Exception) -> bool:
+    """Whether an event that led to this can never be indexed; otherwise a store, a model or another writer is the
+    cause, and it waits.
+    """
+    if isinstance(error, WriterError | StoreError | ModelHeld | OSError):
+        return False
+    return not (isinstance(error, GistreamError) and error.recoverable)
+
+
 OnBatch = Callable[[str, Applied], None]
 """Told the namespace, and what became of a batch that was committed."""
 
@@ -75,10 +84,8 @@ class Batches:
         """
         try:
             applied = apply(lane.opened.writer, name, batch, self._chunker, lane.opened.understand)
-        except (WriterError, StoreError, ModelHeld, OSError):
-            raise
         except Exception as error:
-            if isinstance(error, GistreamError) and error.recoverable:
+            if not is_fault_of_the_event(error):
                 raise
             if len(batch) > 1:
                 middle = len(batch) // 2

@@ -57,18 +57,18 @@ class Reading:
             self._known().gather()
         return [found[passage] for passage in passages]
 
-    def begin(self, passages: Sequence[Text]) -> None:
-        """Have those read that are neither known nor under way, for whoever asks later. Does not wait for them."""
-        self._start(passages)
+    def begin(self, passages: Sequence[Text]) -> Sequence[Future[Extraction]]:
+        """Have those read that are neither known nor under way, for whoever asks later. Does not wait for them.
+
+        Returns the futures of all that are not known, for whoever wants to wait.
+        """
+        _, futures = self._start(passages)
+        return list(futures.values())
 
     @property
     def under_way(self) -> int:
         """Passages that were begun and are not finished."""
         return sum(not future.done() for future in list(self._under_way.values()))
-
-    def waits_for(self, passages: Sequence[Text]) -> bool:
-        """Whether one of these is being read now."""
-        return any(not future.done() for passage in passages if (future := self._under_way.get(passage)) is not None)
 
     def call_off(self) -> None:
         """Forget what has not begun, which costs nothing, and what failed; calls under way are kept when they end."""
@@ -76,10 +76,10 @@ class Reading:
             if future.cancel() or (future.done() and future.exception() is not None):
                 self._under_way.pop(passage, None)
 
-    def close(self) -> None:
-        """Call off what has not begun, and wait for calls under way: they are paid for."""
+    def close(self, seconds: float = LAST_SECONDS) -> None:
+        """Call off what has not begun, and wait at most so long for calls under way: they are paid for."""
         self.call_off()
-        wait(list(self._under_way.values()), timeout=LAST_SECONDS)
+        wait(list(self._under_way.values()), timeout=seconds)
 
     def _start(self, passages: Sequence[Text]) -> tuple[dict[Text, Extraction], dict[Text, Future[Extraction]]]:
         """What is known already, and the futures of all others."""
@@ -132,10 +132,10 @@ class Understood:
         StoreError.
         """
 
-    def close(self) -> None:
-        """Wait for the calls under way, keep what they bring, and let go. Raises StoreError and OSError."""
+    def close(self, seconds: float = LAST_SECONDS) -> None:
+        """Wait at most so long for calls under way, keep what they bring, and let go. Raises StoreError and OSError."""
         if self.reading is not None:
-            self.reading.close()
+            self.reading.close(seconds)
         if self._known is not None:
             self._known.close()
 
