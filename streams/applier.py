@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -16,13 +16,14 @@ from index.home import Home
 from index.limits import EXACT_MAX
 from index.maintenance import Retention
 from index.metrics import Metrics
-from index.types import Accepted
+from index.types import Accepted, Key
 from index.writer import Writer
 
 from .ahead import Ahead
 from .apply import Applied
 from .backlog import Backlog
 from .batch import Batches, OnBatch
+from .lane import Lane
 from .lanes import Lanes
 from .letter import Letters
 from .mend import Degraded, mend
@@ -253,9 +254,7 @@ class Applier:
         name, keys = found
         try:
             lane = self._lanes.open(name)
-            with closing(understanding_of(self.home, name, self._mending)) as understood:
-                understand = understood.reading or self._mending.extractor.extract
-                mended = mend(lane.opened.writer, keys, understand)
+            mended = self._reread(name, lane, keys)
             self._metrics.count("gistream_passages_mended_total", mended)
         except WriterFenced:
             raise
@@ -263,6 +262,11 @@ class Applier:
             _log.warning("degraded passages of namespace %s cannot be read again yet: %s", name, error)
             return
         self._upkeep(name, partial(lane.tidy, self._pace.exact_max))
+
+    def _reread(self, name: str, lane: Lane, keys: Sequence[Key]) -> int:
+        # What is known by now is not bought, and what is bought is kept, as wherever a passage is read.
+        with closing(understanding_of(self.home, name, self._mending)) as understood:
+            return mend(lane.opened.writer, keys, understood.reading or self._mending.extractor.extract)
 
     def _upkeep(self, name: str, work: Callable[[], None]) -> None:
         """Do what keeps a namespace cheap; what is wrong with it alone is noted."""

@@ -1,0 +1,553 @@
+"""Tests of the understanding stage: order, look-ahead, and that nothing is lost or bought twice."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import streams.buy
+import streams.prepare
+from index.errors import BrokerRefused, BrokerUnavailable, BudgetSpent, GistreamError, ModelError, ModelUnavailable
+from index.home import Home
+from index.metrics import Metrics
+from index.models.base import Embedder
+from index.models.hashing import HashingEmbedder
+from index.types import Accepted, DocumentEvent, Extraction, Role
+from streams import trouble
+from streams.ahead import ROUNDS
+from streams.chunk import WHOLE
+from streams.extract.base import Text
+from streams.extract.rules import RulesExtractor
+from streams.pipeline import Pipeline
+from streams.prepare import MOST_AT_ONCE, Preparer
+from streams.window import Entry, Window
+
+from ..support import wait_until
+from .kafkaless import Box
+from .stubs import SMALL, PaidNoting
+
+SOURCE = "documents-0"
+
+
+class Held(PaidNoting):
+    """Answers when it is told to: all at once while `open`, else what is let go by text."""
+
+    concurrency = 2
+
+    def __init__(self, *, is_open: bool = False) -> None:
+        super().__init__()
+        self.open = is_open
+        self.begun: list[str] = []
+        self.futures: dict[str, Future[Extraction]] = {}
+        self.errors: dict[str, Exception] = {}
+
+    def begin(self, passage: Text) -> Future[Extraction]:
+        text = passage[1]
+        self.begun.append(text)
+        future = self.futures[text] = Future[Extraction]()
+        future.set_running_or_notify_cancel()
+        if self.open or text in self.errors:
+            self.let_go(text)
+        return future
+
+    def let_go(self, *texts: str) -> None:
+        for text in texts:
+            if (error := self.errors.get(text)) is not None:
+                self.futures[text].set_exception(error)
+            else:
+                self.futures[text].set_result(self.extract([("", text)])[0])
+
+    @property
+    def in_flight(self) -> list[str]:
+        return [text for text, future in self.futures.items() if not future.done()]
+
+
+class Remote(HashingEmbedder):
+    """An embedder that notes what it is asked for, and may be away."""
+
+    remote = True
+
+    def __init__(self) -> None:
+        super().__init__(16)
+        self.asked: Counter[str] = Counter()
+        self.error: Exception | None = None
+
+    def embed(self, texts: Sequence[str], role: Role = "text") -> NDArray[np.float32]:
+        if self.error is not None:
+            raise self.error
+        self.asked.update(texts)
+        return super().embed(texts, role)
+
+
+class Case:
+    """One worker that understands, over one partition; what it tells is in `told`."""
+
+    def __init__(self, folder: Path, extractor: RulesExtractor, embedder: Embedder | None = None) -> None:
+        self.home = Home(folder)
+        self.pipeline = Pipeline(WHOLE, extractor, embedder or HashingEmbedder(16))
+        self.box = Box()
+        self.sent: list[Accepted] = []
+        self.told: list[list[str]] = []
+        self.refusals: list[GistreamError] = []
+        """What the next attempts to tell raise."""
+        self.attempts: list[list[str]] = []
+        self.restart()
+
+    def restart(self) -> None:
+        """Another worker takes the partition; the events that were sent come again by `offer`."""
+        self.window = Window()
+        self.preparer = Preparer(self.home, self.window, self.pipeline, self.box, self.publish, Metrics())
+
+    def publish(self, batch: Sequence[Accepted]) -> None:
+        ids = [one.event.id for one in batch]
+        self.attempts.append(ids)
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.told.append(ids)
+
+    def send(self, *ids: str, namespace: str = "ada", text: str | None = None) -> None:
+        for id in ids:
+            event = DocumentEvent(namespace=namespace, id=id, text=id if text is None else text)
+            self.sent.append(Accepted(len(self.sent), 0, event, {SOURCE: len(self.sent)}))
+            self.offer(self.sent[-1])
+
+    def offer(self, *events: Accepted) -> None:
+        for one in events:
+            self.window.offer(Entry(0, one.position, 1, one))
+
+    @property
+    def ids(self) -> list[str]:
+        """All that was told, in order."""
+        return [id for batch in self.told for id in batch]
+
+    def steps(self, count: int = 50) -> None:
+        for _ in range(count):
+            self.preparer.step()
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trouble, "PAUSES", (0.0,))
+    monkeypatch.setattr(streams.prepare, "PAUSES", (0.0,))
+
+
+def test_what_costs_nothing_passes_and_is_read_by_nobody(tmp_path: Path) -> None:
+    case = Case(tmp_path, RulesExtractor())
+    case.send(*"abc")
+    assert case.preparer.step()
+    assert case.ids == ["a", "b", "c"] and not case.home.understanding("ada").exists()
+    assert case.preparer.step() is False
+    case.preparer.close()
+
+
+def test_the_order_of_a_namespace_is_kept_and_others_do_not_wait_for_it(tmp_path: Path) -> None:
+    extractor = Held()
+    case = Case(tmp_path, extractor)
+    case.send("a1", "a2")
+    case.send("b1", namespace="bob")
+    case.steps()
+    assert case.told == []
+    extractor.let_go("b1")
+    case.steps()
+    assert case.ids == ["b1"]
+    extractor.let_go("a2")
+    case.steps()
+    assert case.ids == ["b1"]
+    extractor.let_go("a1")
+    case.steps()
+    assert case.ids == ["b1", "a1", "a2"]
+    case.preparer.close()
+
+
+def test_as_many_passages_are_read_as_the_model_can_and_one_round_waits(tmp_path: Path) -> None:
+    """Of one namespace and across several; no more than that is ever begun."""
+    for names in (["ada"], ["ada", "bob", "cy", "dee"]):
+        extractor = Held()
+        case = Case(tmp_path / str(len(names)), extractor)
+        for name in names:
+            case.send(*(f"{name}{number}" for number in range(12)), namespace=name)
+        while len(case.ids) < 12 * len(names):
+            case.steps(3)
+            left = 12 * len(names) - sum(future.done() for future in extractor.futures.values())
+            assert len(extractor.in_flight) == min(left, ROUNDS * extractor.concurrency)
+            if extractor.in_flight:
+                extractor.let_go(extractor.in_flight[0])
+        case.preparer.close()
+
+
+def test_a_slow_passage_holds_up_its_namespace_only(tmp_path: Path) -> None:
+    """What is read behind it does not take the room of others, and is bounded."""
+    extractor = Held()
+    case = Case(tmp_path, extractor)
+    case.send("slow")
+    case.steps(1)
+    extractor.open = True
+    case.send(*(f"a{number}" for number in range(MOST_AT_ONCE + 50)))
+    case.send(*(f"b{number}" for number in range(20)), namespace="bob")
+    case.steps()
+    assert set(case.ids) == {f"b{number}" for number in range(20)}
+    assert len([text for text in extractor.begun if text.startswith("a")]) == MOST_AT_ONCE - 1
+    extractor.let_go("slow")
+    case.steps()
+    assert len(case.ids) == 21 + MOST_AT_ONCE + 50
+    assert [id for id in case.ids if id[0] != "b"] == ["slow", *(f"a{number}" for number in range(MOST_AT_ONCE + 50))]
+    case.preparer.close()
+
+
+def test_namespaces_take_turns_however_much_the_first_has_waiting(tmp_path: Path) -> None:
+    extractor = Held()
+    case = Case(tmp_path, extractor)
+    case.send(*(f"a{number}" for number in range(100)))
+    for number in range(8):
+        case.send(f"b{number}", namespace=f"bob{number}")
+    answered = 0
+    while sum(id.startswith("b") for id in case.ids) < 8:
+        case.preparer.step()
+        extractor.let_go(extractor.in_flight[0])
+        answered += 1
+        assert answered <= 2 * (8 + ROUNDS * extractor.concurrency), "the hot namespace has every second turn at most"
+    case.preparer.close()
+
+
+def test_a_document_of_more_passages_than_fit_is_begun_all_the_same(tmp_path: Path) -> None:
+    extractor = Held()
+    case = Case(tmp_path, extractor)
+    case.pipeline = Pipeline(SMALL, extractor, HashingEmbedder(16))
+    case.restart()
+    case.send("huge", text=" ".join(f"Number {number} is one of very many sentences." for number in range(60)))
+    case.send("next", namespace="bob")
+    case.steps()
+    assert len(extractor.in_flight) > ROUNDS * extractor.concurrency and "next" not in extractor.begun
+    extractor.let_go(*extractor.in_flight)
+    case.steps()
+    extractor.let_go("next")
+    case.steps()
+    assert case.ids == ["huge", "next"]
+    case.preparer.close()
+
+
+def test_a_model_that_is_away_holds_up_its_namespace_and_nothing_is_lost_or_bought_twice(tmp_path: Path) -> None:
+    extractor = Held(is_open=True)
+    extractor.errors["a2"] = ModelUnavailable("no answer")
+    case = Case(tmp_path, extractor)
+    case.send("a1", "a2", "a3")
+    case.send("b1", "b2", namespace="bob")
+    case.steps()
+    assert sorted(case.ids) == ["a1", "b1", "b2"]
+    assert isinstance(case.preparer.troubles.of("ada"), ModelUnavailable) and case.preparer.is_held_up
+    del extractor.errors["a2"]
+    case.steps()
+    assert [id for id in case.ids if id[0] == "a"] == ["a1", "a2", "a3"]
+    assert not case.preparer.is_held_up and not case.box.letters
+    assert Counter(extractor.read) == Counter(["a1", "a2", "a3", "b1", "b2"])
+    case.preparer.close()
+
+
+@pytest.mark.parametrize("error", [BudgetSpent("no money"), OSError("no space")], ids=["held", "disk"])
+def test_what_is_no_fault_of_an_event_refuses_none(tmp_path: Path, error: Exception) -> None:
+    extractor = Held(is_open=True)
+    extractor.errors["a1"] = error
+    case = Case(tmp_path, extractor)
+    case.send("a1", "a2")
+    case.steps()
+    assert case.ids == [] and not case.box.letters and case.preparer.troubles.of("ada") is error
+    extractor.errors.clear()
+    case.steps()
+    assert case.ids == ["a1", "a2"]
+    case.preparer.close()
+
+
+@pytest.mark.parametrize("where", ["chunker", "extractor", "embedder"])
+def test_an_event_that_can_never_be_understood_goes_to_the_dead_letters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    extractor, embedder = Held(is_open=True), Remote()
+    case = Case(tmp_path, extractor, embedder)
+    if where == "chunker":
+        cut = streams.buy.passages_of
+
+        def crash(accepted: Accepted, *rest: object) -> object:
+            if accepted.event.id == "bad":
+                raise RecursionError("too deep")
+            return cut(accepted, *rest)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(streams.buy, "passages_of", crash)
+    elif where == "extractor":
+        extractor.errors["bad"] = ValueError("cannot read this")
+    else:
+        monkeypatch.setattr(embedder, "embed", _embeds_all_but("bad", embedder.embed))
+    case.send("a1", "bad", "a2", "a3")
+    case.steps()
+    assert case.ids == ["a1", "a2", "a3"]
+    assert case.box.letters == [(SOURCE, "understand", 1)]
+    assert case.preparer.error is None and not case.preparer.troubles and not len(case.window.take_done()[0]) - 4
+    case.preparer.close()
+
+
+def _embeds_all_but(bad: str, embed: Callable[..., NDArray[np.float32]]) -> Callable[..., NDArray[np.float32]]:
+    def refusing(texts: Sequence[str], role: Role = "text") -> NDArray[np.float32]:
+        if bad in texts:
+            raise ModelError("it cannot be embedded")
+        return embed(texts, role)
+
+    return refusing
+
+
+def test_what_was_refused_is_not_refused_again_by_the_same_worker(tmp_path: Path) -> None:
+    extractor = Held(is_open=True)
+    extractor.errors.update(bad=ValueError("cannot read this"), away=ModelUnavailable("no answer"))
+    case = Case(tmp_path, extractor)
+    case.send("bad", "away")
+    case.steps()
+    assert case.ids == [] and len(case.box.letters) == 1
+    extractor.errors.clear()
+    case.steps()
+    assert case.ids == ["away"] and len(case.box.letters) == 1
+    case.preparer.close()
+
+
+def test_dead_letters_that_cannot_be_kept_hold_up_the_namespace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extractor = Held(is_open=True)
+    extractor.errors["bad"] = ValueError("cannot read this")
+    case = Case(tmp_path, extractor)
+    case.send("bad", "a")
+    with monkeypatch.context() as away:
+
+        def put(*_: object, **__: object) -> int:
+            raise BrokerUnavailable("no broker")
+
+        away.setattr(case.box, "put", put)
+        case.steps()
+        assert case.ids == [] and isinstance(case.preparer.troubles.of("ada"), BrokerUnavailable)
+    case.steps()
+    assert case.ids == ["a"] and len(case.box.letters) == 1
+    case.preparer.close()
+
+
+def test_what_was_not_heard_is_told_again_before_anything_else(tmp_path: Path) -> None:
+    extractor = Held()
+    case = Case(tmp_path, extractor)
+    case.refusals = [BrokerUnavailable("no broker")] * 3
+    case.send("a1", "a2")
+    case.send("b1", namespace="bob")
+    case.steps(1)
+    extractor.let_go("a1")
+    assert case.preparer.step() and case.preparer.is_held_up
+    extractor.open = True
+    extractor.let_go("a2", "b1")
+    case.send("a3")
+    case.steps()
+    assert case.attempts[:4] == [["a1"]] * 4, "the same batch, until it is heard"
+    assert [id for id in case.ids if id[0] == "a"] == ["a1", "a2", "a3"] and "b1" in case.ids
+    assert not case.preparer.is_held_up and len(case.window.take_done()[0]) == 4
+    case.preparer.close()
+
+
+def test_a_broker_that_refuses_ends_it(tmp_path: Path) -> None:
+    case = Case(tmp_path, Held(is_open=True))
+    case.refusals = [BrokerRefused("not allowed")]
+    case.preparer.start()
+    case.send("a")
+    wait_until(lambda: case.preparer.error is not None, what="the error")
+    assert isinstance(case.preparer.error, BrokerRefused) and case.window.take_done() == {}
+    case.preparer.close()
+
+
+def test_a_remote_embedder_is_asked_for_each_text_once(tmp_path: Path) -> None:
+    for extractor in (RulesExtractor(), Held(is_open=True)):
+        embedder = Remote()
+        case = Case(tmp_path / type(extractor).__name__, extractor, embedder)
+        case.send(*"abcde", text="Ada Moor met Bo Larsen.")
+        case.send("f", text="Bo Larsen left Ada Moor.")
+        case.steps(1)
+        case.preparer.close()
+        case.restart()
+        case.offer(*case.sent)
+        case.steps()
+        assert case.ids[-6:] == [*"abcdef"]
+        assert embedder.asked and set(embedder.asked.values()) == {1}
+        case.preparer.close()
+
+
+def test_an_embedder_that_is_away_holds_up_its_namespace(tmp_path: Path) -> None:
+    embedder = Remote()
+    case = Case(tmp_path, RulesExtractor(), embedder)
+    embedder.error = ModelUnavailable("no answer")
+    case.send("a", "b")
+    case.steps()
+    assert case.ids == [] and case.preparer.is_held_up and not case.box.letters
+    embedder.error = None
+    case.steps()
+    assert case.ids == ["a", "b"]
+    case.preparer.close()
+
+
+def test_closing_in_the_middle_keeps_what_is_under_way(tmp_path: Path) -> None:
+    extractor = Held()
+    case = Case(tmp_path, extractor)
+    case.send("a1", "a2", "a3")
+    case.preparer.start()
+    wait_until(lambda: len(extractor.in_flight) == 3, what="all passages under way")
+    extractor.let_go("a1")
+    wait_until(lambda: case.ids == ["a1"], what="the first event")
+    closing = threading.Thread(target=case.preparer.close)
+    closing.start()
+    extractor.let_go("a3", "a2")
+    closing.join(20)
+    assert not closing.is_alive()
+    done = [entry.offset for entries in case.window.take_done().values() for entry in entries]
+    case.restart()
+    extractor.open = True
+    case.offer(*case.sent[len(done) :])
+    case.steps()
+    assert case.ids == ["a1", "a2", "a3"] and Counter(extractor.begun) == Counter(["a1", "a2", "a3"])
+    case.preparer.close()
+
+
+def test_closing_many_namespaces_takes_no_longer_than_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(streams.buy, "LAST_SECONDS", 0.2)
+    close = streams.buy.Understood.close
+    monkeypatch.setattr(
+        streams.buy.Understood, "close", lambda self, seconds: (waited.append(seconds), close(self, seconds))[1]
+    )
+    extractor = Held()
+    case = Case(tmp_path, extractor)
+    for name in ("ada", "bob", "cy"):
+        case.send(name, namespace=name)
+    case.steps(1)
+    case.preparer.close()
+    assert len(waited) == 3 and sum(seconds > 0.1 for seconds in waited) == 1
+    extractor.let_go(*extractor.in_flight)
+
+
+def test_its_thread_is_woken_by_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams.prepare, "_IDLE_SECONDS", 3600.0)
+    extractor = Held()
+    case = Case(tmp_path, extractor)
+    case.preparer.start()
+    case.send("a")
+    wait_until(lambda: extractor.in_flight == ["a"], what="the passage under way")
+    extractor.let_go("a")
+    wait_until(lambda: case.ids == ["a"], what="the event")
+    case.preparer.close()
+    assert case.preparer.error is None
+
+
+def test_few_namespaces_are_held_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams.buy, "MOST_OPEN", 2)
+    opened: list[str] = []
+    closed: list[object] = []
+    real, close = streams.buy.understanding_of, streams.buy.Understood.close
+
+    def noting(home: Home, name: str, pipeline: Pipeline) -> streams.buy.Understood:
+        opened.append(name)
+        return real(home, name, pipeline)
+
+    monkeypatch.setattr(streams.buy, "understanding_of", noting)
+    monkeypatch.setattr(streams.buy.Understood, "close", lambda self, *rest: (closed.append(self), close(self, *rest)))
+    extractor = Held()
+    case = Case(tmp_path, extractor)
+    for name in ("n1", "n2", "n3"):
+        case.send(name, namespace=name)
+    case.steps()
+    assert opened == ["n1", "n2", "n3"] and not closed, "none is closed that has something under way"
+    extractor.open = True
+    extractor.let_go("n1", "n2", "n3")
+    case.steps()
+    case.send("x", namespace="n4")
+    case.steps()
+    assert opened[-1] == "n4" and len(closed) == 2
+    case.preparer.close()
+    assert len(closed) == len(opened)
+
+
+class Threads(PaidNoting):
+    """A model of two threads that fails now and then; `bought` counts what it answered."""
+
+    concurrency = 2
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.pool = ThreadPoolExecutor(self.concurrency)
+        self.random = np.random.default_rng(seed)
+        self.lock = threading.Lock()
+        self.bought: Counter[str] = Counter()
+        self.active = self.most_active = 0
+
+    def begin(self, passage: Text) -> Future[Extraction]:
+        return self.pool.submit(self._answer, passage)
+
+    def _answer(self, passage: Text) -> Extraction:
+        with self.lock:
+            self.active += 1
+            self.most_active = max(self.most_active, self.active)
+            fails = bool(self.random.random() < 0.1)
+        try:
+            if "poison" in passage[1]:
+                raise ValueError("cannot read poison")
+            if fails:
+                raise ModelUnavailable("no answer")
+            self.bought[passage[1]] += 1
+            return Extraction(memory=passage[1])
+        finally:
+            with self.lock:
+                self.active -= 1
+
+
+@settings(max_examples=12)
+@given(
+    st.lists(st.tuples(st.sampled_from(["ada", "bob", "cy"]), st.sampled_from(["x", "y", "poison", ""])), max_size=40),
+    st.lists(st.integers(0, 30), max_size=3),
+    st.integers(0, 2**32),
+)
+def test_whatever_comes_is_told_in_order_and_bought_once(
+    tmp_path_factory: pytest.TempPathFactory, events: list[tuple[str, str]], kills: list[int], seed: int
+) -> None:
+    """A model that fails, poison, telling that fails, and workers that end in the middle."""
+    extractor = Threads(seed)
+    case = Case(tmp_path_factory.mktemp("case"), extractor)
+    for number, (name, text) in enumerate(events):
+        case.send(str(number), namespace=name, text=f"{text} {number % 7}" if text else "")
+    done = 0
+    for attempts in [*kills, None]:
+        case.refusals = [BrokerUnavailable("no broker")]
+        case.preparer.start()
+        before = len(case.attempts)
+        if attempts is None:
+            wait_until(lambda: not case.window.names(), timeout=60, what="the end of the stream")
+        else:
+            limit = before + attempts
+            wait_until(lambda: not case.window.names() or len(case.attempts) >= limit, timeout=60)  # noqa: B023
+        case.preparer.close()
+        assert case.preparer.error is None
+        done += sum(map(len, case.window.take_done().values()))
+        case.restart()
+        case.offer(*case.sent[done:])
+    case.preparer.close()
+    told: dict[str, list[int]] = defaultdict(list)
+    names = {str(number): name for number, (name, _) in enumerate(events)}
+    for id in case.ids:
+        told[names[id]].append(int(id))
+    for name in told:
+        # A worker that ended may have told of some that were not acknowledged: those come again, in order.
+        firsts = list(dict.fromkeys(told[name]))
+        wanted = [number for number, (of, text) in enumerate(events) if of == name and text != "poison"]
+        assert firsts == wanted
+    refused = {position for _, _, position in case.box.letters}
+    assert refused == {number for number, (_, text) in enumerate(events) if text == "poison"}
+    for text, count in extractor.bought.items():
+        assert count <= len({name for name, of in events if f"{of} " in text}), f"{text!r} was bought {count} times"
+    assert extractor.most_active <= extractor.concurrency
+    extractor.pool.shutdown()
