@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from signal import SIGTERM
 from threading import Event
 from typing import Final
 
@@ -66,7 +67,8 @@ class _Child:
             self.process.kill()
             code = self.process.wait()
         self._let_go()
-        return code
+        # One that was told before it could listen had begun nothing.
+        return Exit.OK if code == -SIGTERM else abs(code)
 
     def _let_go(self) -> None:
         if self.process is not None and self.process.stdin is not None:

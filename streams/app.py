@@ -89,7 +89,9 @@ class Worker:
             await self._app.start()
         except Exception as error:
             raise BrokerUnavailable(f"the worker could not start: {error}", hint="its log says why") from error
-        tasks = [asyncio.create_task(work) for work in (self._settle(), self._watch(), self._told(stop))]
+        tasks = [
+            asyncio.create_task(work) for work in (self._settle(), self._watch(), self._broken(), self._told(stop))
+        ]
         try:
             await self._over.wait()
         finally:
@@ -185,25 +187,30 @@ class Worker:
         while not self._over.is_set():
             await asyncio.sleep(LOOK_SECONDS)
             share = self._share
-            if share is not None and share.work.is_held_up:
-                self._watchdog.progress()
-                continue
-            try:
-                # A worker that is assigned nothing for long is no member, whatever it thinks.
-                behind = share is None or len(share.window) > 0 or await self._has_more(share)
-            except Exception as error:
-                # While nobody answers, there is nothing that it could do.
-                _log.warning("how much is left to read cannot be told: %s", error)
-                continue
-            if not behind:
+            if share is not None and (share.work.is_held_up or not await self._is_behind(share)):
                 self._watchdog.progress()
             elif (stalled := self._watchdog.verdict()) is not None:
                 self._fail(stalled)
 
-    async def _has_more(self, share: Share) -> bool:
-        consumer = self._app.consumer
-        ends = await consumer.highwaters(*(TP(self._topic, partition) for partition in share.ledgers))
-        return any(end is not None and end - 1 > share.window.last(tp.partition) for tp, end in ends.items())
+    async def _is_behind(self, share: Share) -> bool:
+        """Whether there is something to do; so it is taken where nobody answers, or the client does not."""
+        if len(share.window) > 0:
+            return True
+        try:
+            asked = self._app.consumer.highwaters(*(TP(self._topic, partition) for partition in share.ledgers))
+            ends = await asyncio.wait_for(asked, 2 * LOOK_SECONDS)
+        except Exception as error:
+            _log.warning("how much is left to read cannot be told: %r", error)
+            return True
+        return any(end is not None and end - 1 > share.last(tp.partition) for tp, end in ends.items())
+
+    async def _broken(self) -> None:
+        """End where a part of Faust has ended: it stops all of them then, and tells nobody."""
+        await self._app.wait()
+        reason = self._app.crash_reason
+        error = BrokerUnavailable(f"the client of Kafka ended: {reason!r}", hint="its log says why; start again")
+        error.__cause__ = reason
+        self._fail(error)
 
     async def _revoked(self, *_: Any, **__: Any) -> None:
         """Stop writing before anybody else may be assigned our partitions."""

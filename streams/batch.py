@@ -26,15 +26,6 @@ def is_fault_of_the_event(error: Exception) -> bool:
     return not (isinstance(error, GistreamError) and error.recoverable)
 
 
-def is_fault_of_the_event(error: Exception) -> bool:
-    """Whether an event that led to this can never be indexed; otherwise a store, a model or another writer is the
-    cause, and it waits.
-    """
-    if isinstance(error, WriterError | StoreError | ModelHeld | OSError):
-        return False
-    return not (isinstance(error, GistreamError) and error.recoverable)
-
-
 OnBatch = Callable[[str, Applied], None]
 """Told the namespace, and what became of a batch that was committed."""
 

@@ -94,6 +94,10 @@ class Share:
         size = len(record.value or b"")
         self.window.offer(Entry(record.partition, record.offset, size, accepted, handle))
 
+    def last(self, partition: int) -> int:
+        """The last offset of a partition that came, now or to a former worker."""
+        return max(self.window.last(partition), self.ledgers[partition].position)
+
     def settle(self) -> dict[int, list[Entry]]:
         """By partition what may be acknowledged now, in order.
 

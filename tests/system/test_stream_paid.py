@@ -1,0 +1,101 @@
+"""What a paid model reads, it reads once, whatever dies meanwhile."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.broker.cluster import Cluster
+from tests.streams.model_endpoint import serving
+
+from .stream_faults import FAULTS, Scene
+from .stream_histories import History, Sending
+from .streaming import installation
+
+CONCURRENCY = 4
+LATENCY = 0.05
+ROUNDS = 2
+"""Passages that a worker has under way or read and not told of, in rounds of the concurrency."""
+
+
+def run(
+    folder: Path, broker: Cluster, prefix: str, seed: int, faults: Sequence[str], monkeypatch: Any
+) -> dict[str, Any]:
+    """Workers whose model counts its calls live through `faults`; then Kafka forgets where they were. Returns figures.
+
+    Every passage is a document of its own, so that no two workers are given the same at once.
+    """
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    chance, began = random.Random(seed), time.monotonic()
+    with (
+        serving(LATENCY) as endpoint,
+        installation(
+            folder,
+            broker.bootstrap,
+            prefix,
+            seed,
+            extractor="openai",
+            extractor_base_url=endpoint.url,
+            extractor_concurrency=CONCURRENCY,
+            chunker="whole",
+        ) as stream,
+    ):
+        for worker in [stream.start(), stream.start()]:
+            worker.ready()
+        with Sending(stream, History(seed)):
+            for fault in faults:
+                time.sleep(chance.random())
+                FAULTS[fault](Scene(stream, broker, chance))
+        stream.settle()
+        calls, passages, kills = sum(endpoint.asked.values()), len(endpoint.asked), stream.kills
+        read = {(event.title, event.text) for event in stream.sent.values() if event.op == "upsert"}
+        assert set(endpoint.asked) == read
+        again = {passage: count for passage, count in endpoint.asked.items() if count > 1}
+        assert calls <= passages + ROUNDS * CONCURRENCY * kills, again
+
+        FAULTS["offsets-lost"](Scene(stream, broker, chance))
+        FAULTS["started-over"](Scene(stream, broker, chance))
+        stream.settle()
+        for worker in stream.workers:
+            worker.ready()
+        stream.send([History(seed + 1).next()])
+        stream.settle()
+        assert sum(endpoint.asked.values()) <= calls + 1, "what was read before is paid for again"
+        stream.check()
+        stream.stop(*stream.workers)
+    return {
+        "seed": seed,
+        "faults": list(faults),
+        "events": len(stream.sent),
+        "kills": kills,
+        "passages": passages,
+        "calls": calls,
+        "calls_after_the_offsets_were_lost": sum(endpoint.asked.values()) - calls,
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+@pytest.mark.slow
+def test_a_passage_is_paid_once(
+    kafka: Cluster, kafka_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print(run(tmp_path, kafka, kafka_prefix, 5, ["role-killed"], monkeypatch))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(200, 206))
+def test_soak_a_passage_is_paid_once(
+    kafka: Cluster,
+    kafka_prefix: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    soak_report: Callable[[dict[str, Any]], None],
+    seed: int,
+) -> None:
+    faults = random.Random(seed).choices(["role-killed", "worker-killed", "worker-joins-and-leaves"], k=4)
+    soak_report(run(tmp_path, kafka, kafka_prefix, seed, faults, monkeypatch))
