@@ -14,7 +14,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -205,12 +205,12 @@ def recovery(cluster: Cluster, folder: Path, kills: int) -> dict[str, Any]:
     return {which: {"seconds": [round(one, 1) for one in times]} for which, times in found.items()}
 
 
-def wait_for(condition: Any) -> None:
+def wait_for(condition: Callable[[], bool], every: float = 0.02) -> None:
     deadline = time.monotonic() + _WAIT_SECONDS
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError("the stream did not get there in time")
-        time.sleep(0.02)
+        time.sleep(every)
 
 
 def main() -> None:

@@ -52,6 +52,13 @@ class Cluster:
         """What a client is given: host:port of every node, with commas."""
         return _addresses(self._clients)
 
+    @property
+    def pid(self) -> int:
+        """Of the first node's process. Raises RuntimeError where it does not run."""
+        if (pid := self._nodes[1].pid) is None:
+            raise RuntimeError("the first node does not run")
+        return pid
+
     def start(self, *nodes: int) -> None:
         """Start these nodes, or all that do not run, and wait until they serve topics and groups.
 

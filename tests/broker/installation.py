@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -85,6 +86,14 @@ def kill(pid: int) -> float:
     """End a process as a crash does; returns when, on the clock of manifests (seconds since 1970)."""
     os.kill(pid, signal.SIGKILL)
     return time.time()
+
+
+def free_port() -> int:
+    """A port on which nobody listens at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def metrics(port: int) -> Mapping[str, float]:
