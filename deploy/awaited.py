@@ -53,12 +53,24 @@ class Awaited:
         at = bisect_left(accepted, token.position)
         return at < len(accepted) and accepted[at] == token.position
 
+    def settle(self, token: Token) -> None:
+        """Wait no more for this event, which no snapshot will reflect."""
+        for name, places in self._waiting.items():
+            waiting = places.get(token.source, array("q"))
+            at = bisect_left(waiting, token.position)
+            if at < len(waiting) and waiting[at] == token.position:
+                del waiting[at]
+                self._done += 1
+                if not any(places.values()):
+                    del self._waiting[name]
+                return
+
     def namespaces(self) -> Collection[str]:
         """Those that still have events to wait for."""
         return self._waiting.keys()
 
     def visible(self) -> int:
-        """How many of them a snapshot reflects by now."""
+        """How many of them a snapshot reflects by now, and how many were settled."""
         seen = 0
         for name, places in list(self._waiting.items()):
             held = positions(self._home, name)

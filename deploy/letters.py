@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from .awaited import Awaited
     from .settings import Settings
 
+LOOK_SECONDS: Final = 1.0
+"""Between two looks whether something that is waited for was refused."""
 _PAGE: Final = 1000
 
 
@@ -42,18 +45,37 @@ def count_letters(settings: Settings) -> int:
         return letters.count()
 
 
-def waiting_letters(letters: LetterBox) -> Iterator[DeadLetter]:
-    """Every dead letter that waits, oldest first."""
-    after = 0
+def waiting_letters(letters: LetterBox, after: int = 0) -> Iterator[DeadLetter]:
+    """Every dead letter that waits, oldest first, with a number above `after`."""
     while page := letters.waiting(limit=_PAGE, after=after):
         yield from page
         after = page[-1].number
 
 
+class Refusals:
+    """Awaited events that cannot be indexed, noticed as they come to the dead letters: nobody waits for them longer."""
+
+    def __init__(self, letters: LetterBox, awaited: Awaited) -> None:
+        self._letters = letters
+        self._awaited = awaited
+        self._seen = 0
+        self._look_at = time.monotonic() + LOOK_SECONDS
+
+    def look(self) -> None:
+        """Settle those that have come since the last look; does nothing where that was just now."""
+        if time.monotonic() < self._look_at:
+            return
+        for letter in waiting_letters(self._letters, self._seen):
+            self._seen = letter.number
+            if (token := _token(letter)) is not None and token in self._awaited:
+                self._awaited.settle(token)
+        self._look_at = time.monotonic() + LOOK_SECONDS
+
+
 def refused(letters: LetterBox, awaited: Awaited) -> list[DeadLetter]:
     """The awaited events that could not be indexed and went to the dead letters."""
-    return [
-        letter
-        for letter in waiting_letters(letters)
-        if letter.position is not None and Token(letter.source, letter.position) in awaited
-    ]
+    return [letter for letter in waiting_letters(letters) if (token := _token(letter)) is not None and token in awaited]
+
+
+def _token(letter: DeadLetter) -> Token | None:
+    return None if letter.position is None else Token(letter.source, letter.position)

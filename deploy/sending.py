@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from . import show
 from .assembly import open_log
+from .letters import Refusals
 
 if TYPE_CHECKING:
     from index.types import Inbox
     from streams.apply import Applied
     from streams.letter import LetterBox
 
+    from .awaited import Awaited
     from .settings import Settings
     from .stream import Stream
 
@@ -31,6 +33,16 @@ class Sending:
     letters: LetterBox
     attend: Callable[[Collection[str]], None]
     """Called again and again while it waits, with the namespaces that it waits for; raises what keeps them."""
+
+    def until_visible(self, awaited: Awaited) -> Iterator[int]:
+        """Wait until every event is in a snapshot or among the dead letters; comes back with the number of those."""
+        refusals = Refusals(self.letters, awaited)
+
+        def attend(names: Collection[str]) -> None:
+            self.attend(names)
+            refusals.look()
+
+        return awaited.until_visible(attend)
 
 
 @contextmanager

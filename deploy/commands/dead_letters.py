@@ -104,7 +104,7 @@ def replay(
     with sending(settings) as line:
         event = _event(line.letters.show(number), None if repaired is None else _read(repaired), settings)
         awaited.add([event], [line.letters.replay(number, event)])
-        for _ in () if no_wait else awaited.until_visible(line.attend):
+        for _ in () if no_wait else line.until_visible(awaited):
             pass
         again = [] if no_wait else refused(line.letters, awaited)
     done = {"number": number, "namespace": event.namespace, "id": event.id, "token": awaited.last}

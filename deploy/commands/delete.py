@@ -40,7 +40,7 @@ def delete(
         if not no_wait:
             with show.progress() as bars:
                 bar = bars.add_task("deleting", total=len(events), note="")
-                for visible in awaited.until_visible(line.attend):
+                for visible in line.until_visible(awaited):
                     bars.update(bar, completed=visible)
     done = {
         "namespace": namespace,

@@ -134,7 +134,7 @@ def _once(settings: Settings, entries: list[Entry], no_wait: bool, json: bool) -
                     feeding.once(entry, count)
                 except (GistreamError, OSError) as error:
                     counts["error"] = str(error)
-        for _ in () if no_wait else awaited.until_visible(line.attend):
+        for _ in () if no_wait else line.until_visible(awaited):
             pass
         again = [] if no_wait else refused(line.letters, awaited)
     if json:

@@ -77,7 +77,7 @@ def ingest(
                 line.attend(())
                 draw(min(events, intake.events))
         if not no_wait:
-            for visible in awaited.until_visible(line.attend):
+            for visible in line.until_visible(awaited):
                 draw(visible)
         rejected = intake.rejected + (0 if no_wait else len(refused(line.letters, awaited)))
         spent = bill.since()

@@ -10,9 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.awaited import Awaited
+from deploy.letters import refused
+from deploy.sending import Sending
 from index.home import Home, Pointer
 from index.token import Token
 from index.types import DocumentEvent
+from streams.dead_letters import DeadLetters
+from streams.log import Log
 
 NAMES = ["ada", "bob"]
 SOURCES = ["log", "documents-0", "documents-11"]
@@ -44,6 +48,24 @@ def accept(awaited: Awaited, sent: list[tuple[str, str]]) -> list[tuple[str, Tok
         accepted.append((name, token))
         awaited.add([DocumentEvent(namespace=name, id="x")], [str(token)])
     return accepted
+
+
+@given(sent, st.sets(st.integers(0, 30)), st.dictionaries(st.sampled_from(NAMES), positions))
+def test_what_is_settled_is_waited_for_no_longer(
+    sent: list[tuple[str, str]], settled: set[int], held: dict[str, dict[str, int]]
+) -> None:
+    home = Places()
+    awaited = Awaited(home)
+    accepted = accept(awaited, sent)
+    gone = {accepted[number] for number in settled if number < len(accepted)}
+    for _, token in gone:
+        awaited.settle(token)
+        awaited.settle(token)
+    home.held |= held
+    seen = {(of, token) for of, token in accepted if token.position <= held.get(of, {}).get(token.source, -1)}
+    assert awaited.visible() == len(seen | gone) and len(awaited) == len(sent)
+    assert set(awaited.namespaces()) == {of for of, token in accepted if (of, token) not in seen | gone}
+    assert all(token in awaited for _, token in accepted)
 
 
 @given(sent, st.lists(st.tuples(st.sampled_from(NAMES), positions), max_size=4))
@@ -87,3 +109,19 @@ def test_what_keeps_an_event_from_becoming_visible_is_raised() -> None:
 
     with pytest.raises(RuntimeError, match="has stopped"):
         list(awaited.until_visible(attend))
+
+
+def test_an_event_that_workers_refused_is_not_waited_for(tmp_path: Path) -> None:
+    awaited = Awaited(Places())
+    accept(awaited, [("ada", "documents-0"), ("ada", "documents-0")])
+    with Log(tmp_path / "log.db") as log:
+        letters = DeadLetters(log)
+
+        def attend(_: Collection[str]) -> None:
+            if not letters.count():
+                letters.put("documents-0", "decode", "another", b"{", position=7)
+                for position in range(2):
+                    letters.put("documents-0", "understand", "odd", b"{", position=position)
+
+        assert set(Sending(log, letters, attend).until_visible(awaited)) == {0, 2}
+        assert [letter.position for letter in refused(letters, awaited)] == [0, 1]

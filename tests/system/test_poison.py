@@ -30,13 +30,14 @@ def good(number: int) -> DocumentEvent:
     return DocumentEvent(namespace="good", id=str(number), text=f"Ann Lee saw fox {number} in Paris.")
 
 
-def gistream(installation: Installation, *arguments: str, stdin: str = "") -> Any:
-    """What a command says in JSON."""
+def gistream(installation: Installation, *arguments: str, stdin: str = "", code: int = 0, **settings: int) -> Any:
+    """What a command says in JSON. `settings` hold for it, and not for the workers."""
     command = [sys.executable, "-c", "from deploy.cli import main; main()", *arguments, "--json"]
+    own = {f"GISTREAM_{name.upper()}": str(value) for name, value in settings.items()}
     ended = subprocess.run(
-        command, env=installation.environment, input=stdin, capture_output=True, text=True, timeout=WAIT_SECONDS
+        command, env=installation.environment | own, input=stdin, capture_output=True, text=True, timeout=WAIT_SECONDS
     )
-    assert ended.returncode == 0, ended.stderr
+    assert ended.returncode == code, ended.stderr
     return json.loads(ended.stdout)
 
 
@@ -78,6 +79,11 @@ def test_poison_of_every_kind_becomes_a_letter_and_stops_nothing(
             first = str(found[0].number)
             answer = gistream(installation, "dead-letters", "replay", first, "--with", "-", stdin=repaired)
             assert answer["id"] == str(len(poison)) and installation.documents() == len(poison) + 1
+            # What the command takes and the workers do not is not waited for in vain.
+            large = good(0).model_copy(update={"text": "x" * (LIMITS.document_bytes + 1)}).model_dump_json()
+            gistream(installation, "ingest", "good", "-", stdin=large, code=1, max_document_bytes=2**20)
+            assert all_of(letters)[:-1] == found[1:]
+            found = all_of(letters)
 
         start_over(installation.home, UNDERSTAND, installation.register)
         # Behind these, in each partition, everything was read once more.
@@ -86,4 +92,4 @@ def test_poison_of_every_kind_becomes_a_letter_and_stops_nothing(
         with installation.worker(log=tmp_path / "worker.log"):
             held = len(poison) + 1 + PARTITIONS
             wait_until(lambda: installation.documents() == held, timeout=WAIT_SECONDS, what="the last events")
-        assert all_of(letters) == found[1:], "read again, they are the same letters"
+        assert all_of(letters) == found, "read again, they are the same letters"
