@@ -46,12 +46,13 @@ class Box:
         source: str,
         step: str,
         reason: str,
-        payload: bytes,
+        payload: bytes | None,
         *,
         position: int | None = None,
         namespace: str | None = None,
         id: str | None = None,
         attempts: int = 1,
+        key: bytes | None = None,
     ) -> int:
         self.letters.append((source, step, position))
         self.reasons.append(reason)
@@ -86,6 +87,7 @@ class Topic:
     def send(self, outgoing: Sequence[Outgoing]) -> None:
         """As a producer does."""
         for one in outgoing:
+            assert one.partition is not None
             self.add(one.partition, one.key, one.value, one.headers)
 
     def event(self, event: DocumentEvent, skip: int = 0) -> int:
