@@ -26,8 +26,8 @@ class Stream:
 
     def __init__(self, settings: Settings) -> None:
         """Raises BadRequest where the settings of Kafka do not fit together."""
-        # It tells of every connection that is lost and made again.
-        logging.getLogger("kafka").setLevel(logging.ERROR)
+        # It tells of every connection that fails, several times a second; what comes of that is told by us.
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)
         self.connection = connection(settings)
         self._settings = settings
         self._limits = limits(settings)

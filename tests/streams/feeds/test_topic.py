@@ -171,7 +171,8 @@ def test_what_a_transaction_took_back_is_no_document(foreign: ForeignTopic, kafk
         producer.init_transactions()
         for name, is_kept in ((b"a", True), (b"b", False), (b"c", True), (b"d", False)):
             producer.begin_transaction()
-            producer.send(foreign.name, key=name, value=record("One."), partition=0)
+            # What was never sent could not be taken back.
+            producer.send(foreign.name, key=name, value=record("One."), partition=0).get(timeout=30)
             (producer.commit_transaction if is_kept else producer.abort_transaction)()
     memory = Memory()
     assert read(foreign.feed(), memory) == ["topic/a", "topic/c"]
