@@ -46,12 +46,13 @@ class Box:
         source: str,
         step: str,
         reason: str,
-        payload: bytes,
+        payload: bytes | None,
         *,
         position: int | None = None,
         namespace: str | None = None,
         id: str | None = None,
         attempts: int = 1,
+        key: bytes | None = None,
     ) -> int:
         self.letters.append((source, step, position))
         self.reasons.append(reason)
