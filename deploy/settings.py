@@ -126,7 +126,7 @@ class Settings(BaseSettings):
     worker_stalled_seconds: float = Field(default=300.0, ge=5, le=24 * 3600)
     """Seconds without progress, though there is something to do, after which a worker ends and is started again."""
     worker_metrics_port: int | None = Field(default=None, ge=0, le=65535)
-    """Port of a worker's metrics for Prometheus; of `--role all` the second worker takes the next. Unset: none."""
+    """Port of the metrics of a machine's first understanding worker; the first applying one has the next, and so on."""
     kafka_retention_hours: float = Field(default=168.0, ge=1, le=24 * 3650)
     """Hours that events which were understood wait to be indexed; what is older is lost to a worker that was away."""
 

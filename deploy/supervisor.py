@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from signal import SIGTERM
-from threading import Event
 from typing import Final
 
 from .exits import Exit
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-"""Seconds before a process is started again; they double while it keeps ending."""
-WELL_SECONDS: Final = 60.0
-"""A process that ran for so long was well; its next pause is the first again."""
 STOP_SECONDS: Final = 60.0
 """What the batch under way may take once a process is told to stop."""
 _LOOK_SECONDS = 0.1
 
 _log = logging.getLogger("gistream")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a process that ended stays down."""
+
+    first: float = 0.5
+    """Seconds; they double while it keeps ending."""
+    longest: float = 30.0
+    worked_seconds: float = 3.0
+    """A process that ran for so long had begun to work: the first time it is back at once, to keep its partitions."""
+    well_seconds: float = 60.0
+    """A process that ran for so long was well: whatever was before is forgotten."""
+
+    def pause(self, former: float | None, ran: float) -> float:
+        """Seconds to wait after a process `ran` for so many, and was started `former` after its predecessor ended.
+
+        `former` is None for the first.
+        """
+        if former is None or ran >= self.well_seconds:
+            return 0.0 if ran >= self.worked_seconds else self.first
+        return min(max(2 * former, self.first), self.longest)
 
 
 @dataclass(slots=True)
@@ -31,10 +50,12 @@ class _Child:
 
     name: str
     command: Sequence[str]
+    patience: Patience
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
-    failures: int = 0
-    start_at: float = field(default=0.0)
+    start_at: float = 0.0
+    pause: float | None = None
+    """The last one."""
 
     def look(self) -> None:
         """Start the process where it is due, and note its end."""
@@ -48,16 +69,12 @@ class _Child:
         if (code := self.process.poll()) is None:
             return
         self._let_go()
-        self.failures = 0 if now - self.started >= WELL_SECONDS else self.failures
-        pause = min(FIRST_PAUSE * 2.0**self.failures, LONGEST_PAUSE)
-        # One that ran for a while has no need to wait: the sooner it is back, the more of its partitions it keeps.
-        pause = 0.0 if now - self.started > LONGEST_PAUSE / 10 and not self.failures else pause
-        self.failures += 1
-        self.start_at = now + pause
-        _log.warning("the %s worker ended with %s and is started again in %.1f s", self.name, _said(code), pause)
+        self.pause = self.patience.pause(self.pause, now - self.started)
+        self.start_at = now + self.pause
+        _log.warning("the %s worker ended with %s and is started again in %.1f s", self.name, _said(code), self.pause)
 
     def stop(self, seconds: float) -> int:
-        """End the process; its exit code, OK where there is none."""
+        """End the process, which was told to; its exit code as a shell says it, OK where there is none."""
         if self.process is None:
             return Exit.OK
         try:
@@ -67,8 +84,10 @@ class _Child:
             self.process.kill()
             code = self.process.wait()
         self._let_go()
-        # One that was told before it could listen had begun nothing.
-        return Exit.OK if code == -SIGTERM else abs(code)
+        if code == -SIGTERM:
+            # One that was told before it could listen had begun nothing.
+            return Exit.OK
+        return code if code >= 0 else 128 - code
 
     def _let_go(self) -> None:
         if self.process is not None and self.process.stdin is not None:
@@ -76,22 +95,43 @@ class _Child:
         self.process = None
 
 
-def supervise(names: Sequence[str], arguments: Sequence[str], stop: Event) -> int:
-    """Run `gistream worker --role NAME ARGUMENTS` for each name until `stop` is set.
+def worker_command(role: str, arguments: Sequence[str]) -> list[str]:
+    """What runs `gistream worker` in a process that `supervise` starts."""
+    program = [sys.executable, "-c", "from deploy.cli import main; main()"]
+    return [*program, "worker", "--role", role, "--leashed", *arguments]
+
+
+def supervise(
+    commands: Mapping[str, Sequence[str]],
+    stop: threading.Event,
+    patience: Patience = Patience(),
+    stop_seconds: float = STOP_SECONDS,
+) -> int:
+    """Run commands, by the names of their workers, until `stop` is set; then tell them to stop, and wait so long.
 
     Returns the worst exit code with which they ended then. A process that ends before is started again, later each time
-    it fails; where this process dies, they die with it.
+    it fails; where this process dies, those that are `on_a_leash` die with it.
     """
-    program = [sys.executable, "-c", "from deploy.cli import main; main()", "worker"]
-    children = [_Child(name, [*program, "--role", name, "--leashed", *arguments]) for name in names]
+    children = [_Child(name, command, patience) for name, command in commands.items()]
     while not stop.wait(_LOOK_SECONDS):
         for child in children:
             child.look()
     for child in children:
         if child.process is not None:
             child.process.terminate()
-    deadline = time.monotonic() + STOP_SECONDS
+    deadline = time.monotonic() + stop_seconds
     return max(child.stop(max(0.0, deadline - time.monotonic())) for child in children)
+
+
+def on_a_leash() -> None:
+    """End this process at once when standard input ends: whoever supervises it has died, and another starts others."""
+
+    def watch() -> None:
+        while os.read(0, 1024):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=watch, name="gistream-leash", daemon=True).start()
 
 
 def _said(code: int) -> str:

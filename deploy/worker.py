@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from prometheus_client import start_http_server
@@ -43,12 +43,12 @@ def work(settings: Settings, role: RoleName) -> None:
     kafka, metrics = connection(settings), Metrics()
     register = Register.open(settings.data, kafka, identities)
     with (
-        _slot(settings, role) as slot,
+        slot_of(settings.data, role) as slot,
         KafkaInbox(kafka, register, limits(settings)) as producer,
         TopicLetters(producer, lambda: producer) as letters,
     ):
         made = _role(settings, role, register, letters, producer, metrics)
-        _serve_metrics(settings, role, metrics)
+        serve_metrics(settings, role, slot, metrics)
 
         def worker() -> app.Worker:
             pulse = app.Pulse(settings.worker_session_seconds, stalled_seconds=settings.worker_stalled_seconds)
@@ -66,17 +66,6 @@ def log_plainly() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for chatty in ("aiokafka", "faust", "mode", "kafka"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-
-
-def on_a_leash() -> None:
-    """End this process at once when standard input ends: whoever started it has died, and starts another."""
-
-    def watch() -> None:
-        while os.read(0, 1024):
-            pass
-        os._exit(1)
-
-    threading.Thread(target=watch, name="gistream-leash", daemon=True).start()
 
 
 def _role(
@@ -104,9 +93,9 @@ def _role(
 
 
 @contextmanager
-def _slot(settings: Settings, role: RoleName) -> Iterator[int]:
+def slot_of(data: Path, role: RoleName) -> Iterator[int]:
     """The first number that no worker of this role on this machine has: one that is started again finds its own."""
-    folder = settings.data / "workers"
+    folder = data / "workers"
     folder.mkdir(parents=True, exist_ok=True)
     number = 1
     while True:
@@ -122,13 +111,20 @@ def _slot(settings: Settings, role: RoleName) -> Iterator[int]:
         lock.release()
 
 
-def _serve_metrics(settings: Settings, role: RoleName, metrics: Metrics) -> None:
+def metrics_port(first: int, role: RoleName, slot: int) -> int:
+    """Where the worker in this slot shows its metrics: each of a machine has its own port, and keeps it."""
+    return first and first + 2 * (slot - 1) + (role != UNDERSTAND)
+
+
+def serve_metrics(settings: Settings, role: RoleName, slot: int, metrics: Metrics) -> None:
+    """Show metrics to Prometheus where a port is set. Raises BadRequest where it cannot be had."""
     if settings.worker_metrics_port is None:
         return
+    port = metrics_port(settings.worker_metrics_port, role, slot)
     try:
-        start_http_server(settings.worker_metrics_port, addr=settings.host, registry=metrics.registry)
-    except OSError as error:
+        start_http_server(port, addr=settings.host, registry=metrics.registry)
+    except (OSError, OverflowError) as error:
         raise BadRequest(
-            f"the metrics of the {role} worker cannot be shown at port {settings.worker_metrics_port}: {error}",
+            f"the metrics of the {role} worker cannot be shown at port {port}: {error}",
             hint="set worker_metrics_port to another",
         ) from error

@@ -37,8 +37,8 @@ def worker(
 
     from ..assembly import connection
     from ..stopping import until_signalled
-    from ..supervisor import supervise
-    from ..worker import log_plainly, on_a_leash, work
+    from ..supervisor import on_a_leash, supervise, worker_command
+    from ..worker import log_plainly, work
 
     settings = configured(data=data)
     if unsupervised or leashed:
@@ -60,5 +60,5 @@ def worker(
     for one in roles if from_start else ():
         start_over(Home(settings.data), one, register)
     with until_signalled() as stop:
-        code = supervise(roles, ["--data", str(settings.data)], stop)
+        code = supervise({one: worker_command(one, ["--data", str(settings.data)]) for one in roles}, stop)
     raise typer.Exit(code)

@@ -103,3 +103,18 @@ def test_a_lock_whose_folder_is_removed_is_taken_where_it_is_now(
         with alone(path) as mine:
             assert mine, "the lock of a folder that is gone holds up nobody"
     assert waiting.result()
+
+
+def test_nobody_passes_a_firm_lock_by(tmp_path: Path) -> None:
+    firm, other = WriterLock(tmp_path / "lock", firm=True), WriterLock(tmp_path / "lock")
+    firm.acquire(take_over=False)
+    for take_over in (False, True):
+        with pytest.raises(WriterBusy, match=f"process {os.getpid()}, which makes it anew"):
+            other.acquire(take_over=take_over)
+    firm.release()
+    other.acquire(take_over=False)
+    third = WriterLock(tmp_path / "lock")
+    third.acquire(take_over=True)
+    with pytest.raises(WriterBusy):
+        firm.acquire(take_over=False)
+    other.release()

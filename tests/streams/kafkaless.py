@@ -87,7 +87,7 @@ class Topic:
     def send(self, outgoing: Sequence[Outgoing]) -> None:
         """As a producer does."""
         for one in outgoing:
-            assert one.partition is not None
+            assert one.partition is not None, "a role says where"
             self.add(one.partition, one.key, one.value, one.headers)
 
     def event(self, event: DocumentEvent, skip: int = 0) -> int:

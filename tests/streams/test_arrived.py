@@ -47,7 +47,10 @@ def entry(offset: int, name: str = "ada", size: int = 10) -> Entry:
 
 def test_a_batch_is_bounded_and_never_empty() -> None:
     backlog = arrived(*(entry(offset) for offset in (2, 3, 5, 8)), entry(9, "bob"))
-    read = lambda after, events, size: [one.position for one in backlog.read("ada", after, events, size)]  # noqa: E731
+
+    def read(after: int, most_events: int, most_bytes: int) -> list[int]:
+        return [one.position for one in backlog.read("ada", after, most_events, most_bytes)]
+
     assert read(NOTHING, 100, 1000) == [2, 3, 5, 8]
     assert read(3, 100, 1000) == [5, 8]
     assert read(NOTHING, 2, 1000) == [2, 3]

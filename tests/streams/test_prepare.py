@@ -24,11 +24,13 @@ from index.models.hashing import HashingEmbedder
 from index.types import Accepted, DocumentEvent, Extraction, Role
 from streams import trouble
 from streams.ahead import ROUNDS
+from streams.apply import passages_of
 from streams.chunk import WHOLE
 from streams.extract.base import Text
 from streams.extract.rules import RulesExtractor
-from streams.pipeline import Pipeline
+from streams.pipeline import Pipeline, understanding_of
 from streams.prepare import MOST_AT_ONCE, Preparer
+from streams.understand import Understood
 from streams.window import Entry, Window
 
 from ..support import wait_until
@@ -273,12 +275,11 @@ def test_an_event_that_can_never_be_understood_goes_to_the_dead_letters(
     extractor, embedder = Held(is_open=True), Remote()
     case = Case(tmp_path, extractor, embedder)
     if where == "chunker":
-        cut = streams.buy.passages_of
 
         def crash(accepted: Accepted, *rest: object) -> object:
             if accepted.event.id == "bad":
                 raise RecursionError("too deep")
-            return cut(accepted, *rest)  # type: ignore[arg-type]
+            return passages_of(accepted, WHOLE)
 
         monkeypatch.setattr(streams.buy, "passages_of", crash)
     elif where == "extractor":
@@ -418,10 +419,13 @@ def test_closing_in_the_middle_keeps_what_is_under_way(tmp_path: Path) -> None:
 def test_closing_many_namespaces_takes_no_longer_than_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
     monkeypatch.setattr(streams.buy, "LAST_SECONDS", 0.2)
-    close = streams.buy.Understood.close
-    monkeypatch.setattr(
-        streams.buy.Understood, "close", lambda self, seconds: (waited.append(seconds), close(self, seconds))[1]
-    )
+    close = Understood.close
+
+    def noting(self: Understood, seconds: float) -> None:
+        waited.append(seconds)
+        close(self, seconds)
+
+    monkeypatch.setattr(Understood, "close", noting)
     extractor = Held()
     case = Case(tmp_path, extractor)
     for name in ("ada", "bob", "cy"):
@@ -448,15 +452,19 @@ def test_its_thread_is_woken_by_answers(tmp_path: Path, monkeypatch: pytest.Monk
 def test_few_namespaces_are_held_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams.buy, "MOST_OPEN", 2)
     opened: list[str] = []
-    closed: list[object] = []
-    real, close = streams.buy.understanding_of, streams.buy.Understood.close
+    closed: list[Understood] = []
+    close = Understood.close
 
-    def noting(home: Home, name: str, pipeline: Pipeline) -> streams.buy.Understood:
+    def open_noting(home: Home, name: str, pipeline: Pipeline) -> Understood:
         opened.append(name)
-        return real(home, name, pipeline)
+        return understanding_of(home, name, pipeline)
 
-    monkeypatch.setattr(streams.buy, "understanding_of", noting)
-    monkeypatch.setattr(streams.buy.Understood, "close", lambda self, *rest: (closed.append(self), close(self, *rest)))
+    def close_noting(self: Understood, seconds: float = 0.0) -> None:
+        closed.append(self)
+        close(self, seconds)
+
+    monkeypatch.setattr(streams.buy, "understanding_of", open_noting)
+    monkeypatch.setattr(Understood, "close", close_noting)
     extractor = Held()
     case = Case(tmp_path, extractor)
     for name in ("n1", "n2", "n3"):
