@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,16 +15,15 @@ from deploy.exits import Exit
 from tests.broker.cluster import Cluster
 from tests.support import wait_until
 
-from ..system.stream_histories import History
-from ..system.streaming import PATIENCE, Stream, installation, lives
+from .stream_histories import History, Sending
+from .streaming import PATIENCE, ROOT, Stream, installation, lives
 
-ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-c", "from deploy.cli import main; main()", "worker"]
 
 
 @pytest.fixture
 def stream(kafka: Cluster, kafka_prefix: str, tmp_path: Path) -> Iterator[Stream]:
-    with installation(tmp_path, kafka.bootstrap, kafka_prefix, 1, worker_stalled_seconds=5) as stream:
+    with installation(tmp_path, kafka.bootstrap, kafka_prefix, 1) as stream:
         yield stream
 
 
@@ -61,18 +60,23 @@ def test_its_processes_die_with_it(stream: Stream) -> None:
 
 
 @pytest.mark.slow
-def test_one_that_has_nothing_to_do_stays(stream: Stream) -> None:
-    """It was started again behind all that there is, and is not taken for one that gets nowhere."""
-    stream.start().ready()
-    stream.send([History(3).next() for _ in range(20)])
-    stream.settle()
-    stream.stop(*stream.workers)
-    worker = stream.start()
-    worker.ready()
-    with pytest.raises(subprocess.TimeoutExpired):
-        worker.process.wait(13)
-    assert "started again" not in worker.said
-    children = worker.children()
-    os.kill(children[0], signal.SIGTERM)
-    wait_until(lambda: "ended with exit code 0" in worker.said, timeout=PATIENCE, what="a new process")
-    stream.stop(worker)
+def test_a_broker_that_is_away_for_20_seconds(
+    kafka_installed: None, kafka_prefix: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The same supervisor goes on by itself, and so does whoever sends."""
+    with (
+        Cluster(tmp_path_factory.mktemp("kafka")) as broker,
+        installation(tmp_path, broker.bootstrap, kafka_prefix, 2) as stream,
+    ):
+        worker = stream.start()
+        worker.ready()
+        with Sending(stream, History(2)):
+            stream.wait_for_more_than(20)
+            broker.kill(1)
+            # Nothing tells that a broker has been away for long: only time does.
+            time.sleep(20)
+            broker.start(1)
+        stream.settle()
+        stream.check()
+        assert worker.lives and len(worker.children()) == 2
+        stream.stop(worker)
