@@ -89,9 +89,8 @@ class Worker:
             await self._app.start()
         except Exception as error:
             raise BrokerUnavailable(f"the worker could not start: {error}", hint="its log says why") from error
-        tasks = [
-            asyncio.create_task(work) for work in (self._settle(), self._watch(), self._broken(), self._told(stop))
-        ]
+        works = (self._settle(), self._watch(), self._broken(), self._told(stop))
+        tasks = [asyncio.create_task(work) for work in works]
         try:
             await self._over.wait()
         finally:

@@ -66,6 +66,16 @@ def tombstone(offset: int, partition: int = 0, key: bytes | None = b"ada/x") -> 
     return Record(partition, offset, 0, key, None)
 
 
+def test_the_last_offset_is_known_before_anything_comes(case: Case) -> None:
+    case.share.take(tombstone(7), None)
+    case.work.window.finish("ada", 1)
+    case.share.close()
+    again = Share(case.role, {0, 2})
+    assert (again.last(0), again.last(2)) == (7, NOTHING)
+    again.take(tombstone(8), None)
+    assert again.last(0) == 8
+
+
 def test_poison_goes_to_the_dead_letters_and_what_is_behind_it_goes_on(case: Case) -> None:
     handles = [object(), object(), object()]
     for handle, record in zip(

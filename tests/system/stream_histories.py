@@ -13,16 +13,7 @@ from .streaming import Stream
 NAMESPACES: Final = ("north", "south", "east", "west")
 DOCUMENTS: Final = 6
 """Of each namespace."""
-NAMES: Final = (
-    "Anna Ruiz",
-    "Bo Larsen",
-    "Cape Horn",
-    "Delta Works",
-    "Eli Stone",
-    "Fort Nine",
-    "Gale House",
-    "Hull Road",
-)
+NAMES: Final = ("Anna Ruiz", "Bo Larsen", "Cape Horn", "Delta Works", "Eli Stone", "Fort Nine", "Gale House")
 REMEMBERED: Final = 40
 
 
