@@ -42,7 +42,12 @@ class WriterLock:
         self._file: int | None = None
 
     def acquire(self, *, take_over: bool) -> None:
-        """Take the lock, or raise WriterBusy naming its holder. With `take_over` a held lock is passed by."""
+        """Take the lock, or raise WriterBusy naming its holder. With `take_over` a held lock is passed by.
+
+        Whoever passed by one may ask again, and holds it once it is free; so does whoever holds it already.
+        """
+        if self._file is not None:
+            return
         file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

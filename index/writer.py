@@ -130,6 +130,13 @@ class Writer:
         """Let go of the lock and nothing more: what is not durable yet is still in the log."""
         self._lock.release()
 
+    def hold(self) -> None:
+        """Take the lock that was passed by when it was held, if it is free by now.
+
+        Raises WriterBusy where somebody holds it who must not be passed by.
+        """
+        self._lock.acquire(take_over=True)
+
     def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Current rows of these documents, tombstones included; unknown ids are left out."""
         rows = self._settled_tables().read("documents", [records.document_key(id) for id in dict.fromkeys(ids)])

@@ -96,6 +96,9 @@ class Lanes:
             lane = Lane(opened, self._metrics, self._source(name))
             self._metrics.count("gistream_namespaces_opened_total", role="writer")
         else:
+            if self._take_over:
+                # A rebuild could begin beside a writer without a lock, and would miss what it writes.
+                lane.opened.writer.hold()
             del self._held[name]
         self._held[name] = lane
         lane.used = time.monotonic()

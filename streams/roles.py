@@ -61,7 +61,7 @@ def understanding(
     def work(window: Window, partitions: Collection[int]) -> Work:
         return Preparer(home, window, pipeline, letters, publish, metrics)
 
-    return Role(UNDERSTAND, documents, ledgers(home, UNDERSTAND, register), read, work, letters)
+    return Role(UNDERSTAND, documents, ledgers(home, UNDERSTAND, register), read, work, letters, metrics)
 
 
 def applying(
@@ -84,7 +84,7 @@ def applying(
     def work(window: Window, partitions: Collection[int]) -> Work:
         return Applying(home, Arrived(window, topic, partitions), letters, known, pipeline, **options)
 
-    return Role(APPLY, topic, ledgers(home, APPLY, register), read, work, letters)
+    return Role(APPLY, topic, ledgers(home, APPLY, register), read, work, letters, options.get("metrics") or Metrics())
 
 
 def ledgers(home: Home, role: str, register: Register) -> Path:

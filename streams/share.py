@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from index.errors import InvalidEvent
+from index.metrics import Metrics
 from index.types import Accepted
 
 from .ledger import Ledger
@@ -57,6 +58,7 @@ class Role:
     """The event of a record, whose partition has this source name. Raises InvalidEvent."""
     work: Callable[[Window, Collection[int]], Work]
     letters: RecordLetters
+    metrics: Metrics
 
     def ledger(self, partition: int) -> Path:
         """The folder of a partition's ledger."""
@@ -91,6 +93,7 @@ class Share:
             accepted = self._role.read(record, source)
         except InvalidEvent as error:
             self._role.letters.put(source, "decode", str(error), record.value, position=record.offset, key=record.key)
+            self._role.metrics.count("gistream_events_dead_lettered_total", step="decode")
         size = len(record.value or b"")
         self.window.offer(Entry(record.partition, record.offset, size, accepted, handle))
 

@@ -21,7 +21,7 @@ def worker(
     unsupervised: Annotated[
         bool, typer.Option("--unsupervised", help="Run one role in this very process; others start it again.")
     ] = False,
-    leashed: Annotated[bool, typer.Option("--leashed", hidden=True)] = False,
+    leashed: Annotated[bool, typer.Option("--leashed", hidden=True, help="End with the standard input.")] = False,
     data: Data = None,
 ) -> None:
     """Index what comes through Kafka; SIGTERM or Ctrl-C finishes the batch under way, and nothing accepted is lost.

@@ -22,7 +22,7 @@ from query.retrieve import MODES
 from .terminal import Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
-VERBS = "serve ingest search delete status rebuild verify settings eval demo".split()
+VERBS = "serve worker ingest search delete status rebuild verify settings eval demo".split()
 HEAVY = ("lancedb", "lance", "numba", "scipy", "pyarrow", "numpy", "pydantic", "fastapi", "openai")
 
 
@@ -42,7 +42,8 @@ def test_the_commands_are_these() -> None:
     snapshots = ["snapshots list", "snapshots diff"]
     letters = [f"dead-letters {verb}" for verb in ("list", "show", "replay", "drop")]
     feeds = ["feed add", "feed list", "feed run", "feed remove"]
-    assert list(commands()) == [*VERBS, *snapshots, *feeds, *letters]
+    topics = ["topics create", "topics check", "topics describe"]
+    assert list(commands()) == [*VERBS, *snapshots, *feeds, *letters, *topics]
 
 
 @pytest.mark.parametrize("name", [*commands()])

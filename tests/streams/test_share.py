@@ -48,7 +48,7 @@ class Case:
             event = document_event(record.key, record.value)
             return Accepted(record.offset, 0, event, {source: record.offset})
 
-        self.role = Role("test", REGISTER.documents, folder / "ledgers", read, work, self.box)
+        self.role = Role("test", REGISTER.documents, folder / "ledgers", read, work, self.box, Metrics())
         self.share = Share(self.role, {0, 2})
 
     @property
