@@ -301,7 +301,8 @@ def _take_all(share: Share, events: Sequence[Any]) -> None:
                 round(message.timestamp * 1000),
                 message.key,
                 message.value,
-                dict(message.headers or ()),
+                # Others may write headers without a value; ours have one.
+                {name: value for name, value in message.headers or () if value is not None},
             ),
             event,
         )

@@ -86,6 +86,7 @@ class Renewal:
         self._lock.acquire(take_over=False)
         try:
             manifest = Manifests(self._former / "manifests").newest()
+            self._replayed = manifest.number
             self.replay = Replay(name, self._former, manifest, batch)
             self.opened = reopen_successor(home, name, pipeline) or _begun(home, name, pipeline, manifest)
         except BaseException:
@@ -101,13 +102,18 @@ class Renewal:
     def finish(self) -> Manifest:
         """Put the successor in the place of the former index, once `replay` has no more to apply.
 
-        Raises NotFound where the namespace was deleted meanwhile, StoreError where somebody else made it anew.
+        Raises NotFound where the namespace was deleted meanwhile, StoreError where somebody else made it anew or wrote
+        it.
         """
         if self._home.incarnation(self._name) != self._former:
             hint = "stop the other process, or give it the same settings"
             raise StoreError(
                 f"namespace {self._name} was replaced by another process while it was made anew", hint=hint
             )
+        if Manifests(self._former / "manifests").newest().number != self._replayed:
+            # By one that had passed by the lock of a writer before us.
+            hint = "nothing is lost; make it anew again"
+            raise StoreError(f"namespace {self._name} was written while it was made anew", hint=hint)
         successor = self.opened.writer
         # Its earlier snapshots lack documents: nobody must find them.
         maintenance.clean(successor, _NEWEST)

@@ -92,13 +92,21 @@ def understood_event(record: Record, source: str, limits: Limits = DEFAULT_LIMIT
     event = document_event(record.key, record.value, limits)
     try:
         origin = Token.parse(record.headers[ORIGIN].decode())
-        stamp, version = int(record.headers[STAMP]), int(record.headers[VERSION])
+        stamp, version = _number(record.headers[STAMP]), _number(record.headers[VERSION])
     except (KeyError, ValueError, BadRequest) as error:
         reason = f"a record of {source} without the headers of an understood event: {error!r}"
         raise InvalidEvent(reason, hint="send events to the topic documents") from None
     if event.version is None:
         event = event.model_copy(update={"version": version})
     return Accepted(record.offset, stamp, event, {origin.source: origin.position, source: record.offset})
+
+
+def _number(written: bytes) -> int:
+    """A moment or version as `b"%d"` writes it. Raises ValueError for anything else, and for what no table can hold."""
+    number = int(written)
+    if not 0 <= number < 2**63 or written != b"%d" % number:
+        raise ValueError(f"{written[:40]!r} is none of our numbers")
+    return number
 
 
 _KEY: Final = "the key of a tombstone is NAMESPACE/ID"

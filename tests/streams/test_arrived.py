@@ -68,11 +68,11 @@ def test_a_namespace_is_owned_by_its_partition_and_its_events_come_from_there() 
 
 
 def test_what_is_reached_is_finished_and_what_was_not_asked_for_has_to_be_opened() -> None:
-    backlog = arrived(entry(2), entry(3), entry(7))
+    backlog = arrived(entry(2), entry(3), entry(4), entry(7))
     assert backlog.news() == {"ada": 7} and backlog.position("ada") == NOTHING
     backlog.reached("ada", 3)
     assert backlog.position("ada") == 3
-    assert [one.position for one in backlog.read("ada", 3, 9, 99)] == [7]
+    assert [one.position for one in backlog.read("ada", 3, 9, 99)] == [4, 7]
     backlog.durable({"ada": 3})
     assert backlog.durable_positions == {"ada": 3} and not backlog.news()
 

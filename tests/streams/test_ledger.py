@@ -133,6 +133,30 @@ def test_a_ledger_of_which_nothing_can_be_read_starts_from_the_beginning(tmp_pat
     assert Ledger(tmp_path).position == 8
 
 
+@pytest.mark.parametrize("advances", [0, 1, 2 * KEPT])
+def test_one_that_comes_in_between_is_not_overlooked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, advances: int
+) -> None:
+    """Even where its first record is gone again by then."""
+    newest, others = Ledger._newest, list[Ledger]()
+
+    def interrupted(self: Ledger) -> Reached | None:
+        found = newest(self)
+        if not others:
+            monkeypatch.setattr(Ledger, "_newest", newest)
+            others.append(Ledger(tmp_path))
+            for position in range(advances):
+                others[0].advance(position)
+        return found
+
+    monkeypatch.setattr(Ledger, "_newest", interrupted)
+    ledger = Ledger(tmp_path)
+    assert ledger.reached.epoch > others[0].reached.epoch and ledger.position == others[0].position
+    ledger.check()
+    with pytest.raises(WriterFenced):
+        others[0].check()
+
+
 def test_of_many_that_open_it_at_once_one_holds_it(tmp_path: Path) -> None:
     ledgers: list[Ledger] = []
     threads = [threading.Thread(target=lambda: ledgers.append(Ledger(tmp_path))) for _ in range(8)]

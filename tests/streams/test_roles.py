@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import streams.share
-from index.errors import ModelUnavailable, WriterBusy
+from index.errors import ModelUnavailable, StoreError, WriterBusy
 from index.home import Home
 from index.models.hashing import HashingEmbedder
 from index.reader import Reader
 from index.token import Token
-from index.types import DocumentEvent, Extraction, Triple
+from index.types import Accepted, DocumentEvent, Extraction, Triple
 from index.writer import Writer
 from streams import trouble
 from streams.applier import Applier, Pace
+from streams.apply import apply
 from streams.extract.base import Text
 from streams.pipeline import Pipeline
 from streams.position import NOTHING
 from streams.prepare import Preparer
-from streams.rebuild import verify
+from streams.rebuild import rebuild, verify
 from streams.register import Register
 from streams.renewal import Renewal
 from streams.roles import APPLY, UNDERSTAND, ledgers, start_over
@@ -203,8 +205,7 @@ def test_a_former_writer_is_passed_by_and_a_rebuild_is_not(tmp_path: Path) -> No
             share.settle()
         assert isinstance(applier.troubles.of("ada"), WriterBusy) and share.work.is_held_up
         assert stream.ids("bob") == {"x"} and "g" not in stream.ids()
-        with_successor = renewal.opened
-        while renewal.replay.step(lambda batch: _commit(stream, with_successor.writer, batch)):
+        while renewal.replay.step(partial(_commit, stream, renewal.opened.writer)):
             pass
         renewal.finish()
     drain(share, stream.understood)
@@ -215,10 +216,39 @@ def test_a_former_writer_is_passed_by_and_a_rebuild_is_not(tmp_path: Path) -> No
     assert not list(verify(stream.home, "ada", stream.pipeline))
 
 
-def _commit(stream: Stream, writer: Writer, batch: object) -> None:
-    from streams.apply import apply
+def test_what_was_written_past_a_rebuild_is_not_lost(tmp_path: Path) -> None:
+    """A worker that passed by the lock of a hanging one holds none, so a rebuild may begin beside it."""
+    stream = Stream(tmp_path, small_pipeline())
+    stream.send("a")
+    understanding, share = (Share(role, EVERYTHING) for role in (stream.understand, stream.apply()))
+    drain(understanding, stream.documents)
+    drain(share, stream.understood)
+    share.close()
+    folder, pipeline = stream.home.incarnation("ada"), stream.pipeline
+    hanging = Writer.open(folder, pipeline.fingerprint, pipeline.embedder.embed)
+    share = Share(stream.apply(), EVERYTHING)
+    stream.send("b")
+    drain(understanding, stream.documents)
+    drain(share, stream.understood)
+    hanging.release()
+    with Renewal(stream.home, "ada", small_pipeline()) as renewal:
+        stream.send("c")
+        drain(understanding, stream.documents)
+        drain(share, stream.understood)
+        successor = renewal.opened.writer
+        while renewal.replay.step(partial(_commit, stream, successor)):
+            pass
+        with pytest.raises(StoreError, match="was written while it was made anew"):
+            renewal.finish()
+    assert stream.home.incarnation("ada") == folder and stream.ids() == {*"abc"}
+    share.close()
+    understanding.close()
+    rebuild(stream.home, "ada", small_pipeline())
+    assert stream.home.incarnation("ada") != folder and stream.ids() == {*"abc"}
 
-    apply(writer, "ada", batch, stream.pipeline.chunker, stream.pipeline.extractor.extract)  # type: ignore[arg-type]
+
+def _commit(stream: Stream, writer: Writer, batch: Sequence[Accepted]) -> None:
+    apply(writer, "ada", batch, stream.pipeline.chunker, stream.pipeline.extractor.extract)
 
 
 def test_reading_from_the_beginning_again_skips_what_is_held(tmp_path: Path) -> None:

@@ -119,7 +119,11 @@ def test_nothing_is_acknowledged_once_the_work_has_ended(case: Case) -> None:
     assert case.share.ledgers[0].position == NOTHING
 
 
-def test_nothing_is_acknowledged_once_a_partition_is_another_workers(case: Case) -> None:
+def test_nothing_is_acknowledged_once_a_partition_is_another_workers(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long before the ledger is written again."""
+    monkeypatch.setattr(streams.share, "ADVANCE_SECONDS", 3600.0)
     for partition in (0, 2):
         case.share.take(tombstone(1, partition, b"ada/x" if partition else b"bob/x"), None)
     other = Share(case.role, {2})

@@ -77,6 +77,9 @@ def test_what_is_no_event_is_said_so(key: bytes | None, value: bytes | None, rea
         {"origin": b"documents", "stamp": b"1", "version": b"1"},
         {"origin": b"\xff", "stamp": b"1", "version": b"1"},
         {"origin": b"documents-0:1", "stamp": b"soon", "version": b"1"},
+        {"origin": b"documents-0:1", "stamp": b"-1", "version": b"1"},
+        {"origin": b"documents-0:1", "stamp": b"1", "version": b"9223372036854775808"},
+        {"origin": b"documents-0:1", "stamp": b"1_0", "version": b"1"},
     ],
 )
 def test_headers_of_others_are_refused(headers: dict[str, bytes]) -> None:
