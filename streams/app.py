@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import faust
+from aiokafka.errors import IllegalStateError
 from faust.types import TP
 from mode import CrashingSupervisor
 
@@ -35,6 +36,8 @@ WITHIN_SECONDS: Final = 0.05
 """How long a batch waits for more."""
 SETTLE_SECONDS: Final = 0.05
 """Between two looks at what may be acknowledged."""
+END_SECONDS: Final = 10.0
+"""What the client of Kafka may take to end; without a broker it would try for long."""
 LOOK_SECONDS: Final = 5.0
 """Between two looks at how much is left to read."""
 
@@ -65,6 +68,8 @@ class Worker:
         """Partitions of which enough was fetched."""
         self._failure: BaseException | None = None
         self._over = asyncio.Event()
+        self._taking_over, self._letting_go = asyncio.Lock(), asyncio.Lock()
+        self._revocations = 0
         self._watchdog = Watchdog(pulse.stalled_seconds)
         self._topic = role.topic.topic
         self._app = self._faust(connection, instance)
@@ -96,12 +101,25 @@ class Worker:
         finally:
             for task in tasks:
                 task.cancel()
-            await self._let_go()
-            if self._failure is None:
-                await self._app.consumer.commit()
-                await self._app.stop()
+            try:
+                await self._let_go()
+            finally:
+                await self._ended()
         if self._failure is not None:
             raise self._failure
+
+    async def _ended(self) -> None:
+        """Have Faust end its threads: one that still runs when the process ends takes it down with a core dump."""
+
+        async def end() -> None:
+            if self._failure is None:
+                await self._app.consumer.commit()
+            await self._app.stop()
+
+        try:
+            await asyncio.wait_for(end(), END_SECONDS)
+        except Exception as error:
+            _log.warning("the client of Kafka does not end: %r", error)
 
     def _faust(self, connection: Connection, instance: str) -> faust.App:
         seconds = self._pulse.session_seconds
@@ -213,47 +231,62 @@ class Worker:
 
     async def _revoked(self, *_: Any, **__: Any) -> None:
         """Stop writing before anybody else may be assigned our partitions."""
+        self._revocations += 1
         await self._guarded(self._let_go())
 
     async def _let_go(self) -> None:
-        share, self._share = self._share, None
-        if share is None:
-            return
-        try:
-            done = await asyncio.wait_for(asyncio.to_thread(share.close), self._pulse.rebalance_seconds)
-        except TimeoutError:
-            _log.critical("what was under way did not end within %.0f s", self._pulse.rebalance_seconds)
-            # Nothing short of this keeps its threads from writing on.
-            os._exit(1)
-        self._acknowledge(done)
+        """Close the share; who comes while another does it waits for the end of that."""
+        async with self._letting_go:
+            share, self._share = self._share, None
+            if share is None:
+                return
+            try:
+                done = await asyncio.wait_for(asyncio.to_thread(share.close), self._pulse.rebalance_seconds)
+            except TimeoutError:
+                _log.critical("what was under way did not end within %.0f s", self._pulse.rebalance_seconds)
+                # Nothing short of this keeps its threads from writing on.
+                os._exit(1)
+            self._acknowledge(done)
 
     async def _assigned(self, *_: Any, **__: Any) -> None:
-        """Take over what was assigned, and have it read from where its ledgers are.
-
-        Faust goes to the committed offsets after this, so those are set; aiokafka leaves out an offset of 0.
-        """
+        """Take over what was assigned; where the group has moved on meanwhile, the next assignment comes at once."""
         try:
-            await self._let_go()
-            consumer: Any = self._app.consumer
-            self._paused.clear()
-            assigned = sorted(tp.partition for tp in consumer.assignment() if tp.topic == self._topic)
-            share = await asyncio.to_thread(Share, self._role, assigned)
-            wanted = await self._wanted(share)
-            if wanted and not await consumer._commit(wanted):
-                # Without this it would read from where Kafka thinks it is.
-                raise BrokerUnavailable(
-                    "the group moved on while its partitions were taken over", hint="it joins again"
-                )
-            for tp, offset in wanted.items():
-                if offset == 0:
-                    await consumer.seek(tp, 0)
-            share.start()
-            self._share = share
-            self._watchdog.progress()
-            _log.info("%s works on partitions %s", self._role.name, assigned)
+            async with self._taking_over:
+                await self._let_go()
+                self._paused.clear()
+                # One that is ending would take over what it is just letting go of.
+                if not self._over.is_set() and not await self._take_over():
+                    _log.info("the group of the %s workers moved on while partitions were taken over", self._role.name)
         except Exception as error:
             self._fail(error)
             raise
+
+    async def _take_over(self) -> bool:
+        """Have what was assigned read from where its ledgers are; False where it is no longer ours.
+
+        Faust goes to the committed offsets after this, so those are set; aiokafka leaves out an offset of 0. While
+        there is no share, all that is read is dropped: it comes again.
+        """
+        consumer: Any = self._app.consumer
+        revocations = self._revocations
+        assigned = sorted(tp.partition for tp in consumer.assignment() if tp.topic == self._topic)
+        share = await asyncio.to_thread(Share, self._role, assigned)
+        try:
+            wanted = await self._wanted(share)
+            if wanted and not await consumer._commit(wanted):
+                return False
+            for tp, offset in wanted.items():
+                if offset == 0:
+                    await consumer.seek(tp, 0)
+        except IllegalStateError:
+            return False
+        if revocations != self._revocations or self._over.is_set():
+            return False
+        share.start()
+        self._share = share
+        self._watchdog.progress()
+        _log.info("%s works on partitions %s", self._role.name, assigned)
+        return True
 
     async def _wanted(self, share: Share) -> dict[TP, int]:
         """By partition the next offset to read. Raises StoreError where the topic does not have it."""

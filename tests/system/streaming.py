@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -332,7 +333,10 @@ def installation(folder: Path, bootstrap: str, prefix: str, seed: int, **setting
     try:
         yield stream
     except BaseException as error:
-        error.add_note(f"seed {seed}; data folder and logs of the workers: {folder}")
+        stream.close()
+        kept = ROOT / "build" / "failed" / f"{folder.name}-{prefix}"
+        shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("kafka"))
+        error.add_note(f"seed {seed}; data folder and logs of the workers: {kept}")
         raise
     finally:
         stream.close()
