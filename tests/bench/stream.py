@@ -131,9 +131,9 @@ class Sending:
                 self.sent[Token.parse(token)] = moment
 
 
-def lags(installation: Installation, sent: dict[Token, float]) -> list[float]:
-    """Seconds from the send of each event to the manifest that shows it."""
-    manifests = Manifests(installation.home.incarnation("bench") / "manifests")
+def lags(installation: Installation, sent: dict[Token, float], name: str = "bench") -> list[float]:
+    """Seconds from the send of each event of a namespace to the manifest that shows it."""
+    manifests = Manifests(installation.home.incarnation(name) / "manifests")
     shown = [manifests.read(number) for number in manifests.numbers()]
     found = []
     waiting = sorted(sent.items(), key=lambda one: one[0])
