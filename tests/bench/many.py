@@ -25,6 +25,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from deploy.worker import metrics_port
 from index.token import Token
 from index.types import DocumentEvent
 
@@ -148,7 +149,7 @@ def measure(
 ) -> dict[str, Any]:
     """Everything that the head of this file tells of; `settings` go to the worker."""
     chance, port, seconds = random.Random(namespaces), free_port(), 60 * minutes
-    apply_port = port + 1  # of `--role all` the second worker takes the next
+    apply_port = metrics_port(port, "apply", 1)
     installation = Installation(folder / "data", cluster.bootstrap, "many-", partitions=12, **settings)
     report: dict[str, Any] = {"namespaces": namespaces, "documents_per_second": per_second, "minutes": minutes}
     with installation.worker(log=folder / "worker.log", worker_metrics_port=port) as worker:
@@ -156,7 +157,7 @@ def measure(
         with installation.inbox() as inbox:
             for number in range(namespaces):
                 inbox.append(named(documents(1, 1, start=number), f"n{number}"))
-        wait_for(lambda: installation.documents() >= namespaces, every=2.0)
+        wait_for(lambda: installation.documents() >= namespaces, every=2.0, within=2.0 * namespaces + 60)
         report["first_documents_seconds"] = round(time.time() - begun, 1)
 
         before = metrics(apply_port)

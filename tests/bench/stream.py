@@ -205,8 +205,8 @@ def recovery(cluster: Cluster, folder: Path, kills: int) -> dict[str, Any]:
     return {which: {"seconds": [round(one, 1) for one in times]} for which, times in found.items()}
 
 
-def wait_for(condition: Callable[[], bool], every: float = 0.02) -> None:
-    deadline = time.monotonic() + _WAIT_SECONDS
+def wait_for(condition: Callable[[], bool], every: float = 0.02, within: float = _WAIT_SECONDS) -> None:
+    deadline = time.monotonic() + within
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError("the stream did not get there in time")
