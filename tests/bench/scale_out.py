@@ -26,6 +26,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from deploy.worker import metrics_port
 from index.types import DocumentEvent
 from streams.chunk import chunk
 
@@ -97,12 +98,10 @@ def measure(
         installation = Installation(folder / "data", cluster.bootstrap, prefix, partitions=PARTITIONS, **settings)
         logs = {"apply": [folder / "apply.log"]}
         logs["understand"] = [folder / f"understand{number}.log" for number in range(workers)]
-        ports = {role: [free_port() for _ in files] for role, files in logs.items()}
+        port = free_port()
+        ports = [metrics_port(port, "understand", slot) for slot in range(1, workers + 1)]
         started: dict[str, list[Supervised]] = {
-            role: [
-                stack.enter_context(installation.worker(role, log=log, worker_metrics_port=port))
-                for log, port in zip(files, ports[role], strict=True)
-            ]
+            role: [stack.enter_context(installation.worker(role, log=log, worker_metrics_port=port)) for log in files]
             for role, files in logs.items()
         }
         wait_for(lambda: all(are_members(files) for files in logs.values()))
@@ -114,14 +113,12 @@ def measure(
         endpoint.open()
         wait_for(lambda: installation.documents() > 0, every=0.05)
         # The first calls have waited for the others to come.
-        first = _calls(ports["understand"])
-        wait_for(
-            lambda: _total(ports["understand"], "gistream_passages_understood_total") >= _passages(events), every=0.1
-        )
+        first = _calls(ports)
+        wait_for(lambda: _total(ports, "gistream_passages_understood_total") >= _passages(events), every=0.1)
         understood = time.time() - begun
         wait_for(lambda: installation.documents() >= count, every=0.05)
         seconds, used_then = time.time() - begun, _cpu(pids)
-        call_seconds = _mean_call(first, _calls(ports["understand"]))
+        call_seconds = _mean_call(first, _calls(ports))
         calls, different, most = endpoint.counts()
         done = passages(installation.home)
         assert all(are_members(files) for files in logs.values()), "a worker was started again"

@@ -131,9 +131,9 @@ class Sending:
                 self.sent[Token.parse(token)] = moment
 
 
-def lags(installation: Installation, sent: dict[Token, float]) -> list[float]:
-    """Seconds from the send of each event to the manifest that shows it."""
-    manifests = Manifests(installation.home.incarnation("bench") / "manifests")
+def lags(installation: Installation, sent: dict[Token, float], name: str = "bench") -> list[float]:
+    """Seconds from the send of each event of a namespace to the manifest that shows it."""
+    manifests = Manifests(installation.home.incarnation(name) / "manifests")
     shown = [manifests.read(number) for number in manifests.numbers()]
     found = []
     waiting = sorted(sent.items(), key=lambda one: one[0])
@@ -205,8 +205,8 @@ def recovery(cluster: Cluster, folder: Path, kills: int) -> dict[str, Any]:
     return {which: {"seconds": [round(one, 1) for one in times]} for which, times in found.items()}
 
 
-def wait_for(condition: Callable[[], bool], every: float = 0.02) -> None:
-    deadline = time.monotonic() + _WAIT_SECONDS
+def wait_for(condition: Callable[[], bool], every: float = 0.02, within: float = _WAIT_SECONDS) -> None:
+    deadline = time.monotonic() + within
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError("the stream did not get there in time")
