@@ -8,6 +8,7 @@ import pytest
 
 import streams.share
 from index.errors import BrokerUnavailable, StoreError, WriterFenced
+from index.metrics import Metrics
 from index.types import Accepted
 from streams.position import NOTHING
 from streams.share import Role, Share
