@@ -10,6 +10,18 @@ from index.home import Home
 from streams.log import SOURCE, Log
 from streams.position import reached
 
+from .assembly import log_path
+from .settings import Settings
+
+
+def left_in_log(settings: Settings) -> int:
+    """Events of the local log that no snapshot reflects; makes no log where there is none."""
+    path = log_path(settings)
+    if not path.exists():
+        return 0
+    with Log(path) as log:
+        return Lag(log, Home(settings.data)).events()
+
 
 class Lag:
     """Compares the log of a data folder with the snapshots of its namespaces. Safe for threads."""

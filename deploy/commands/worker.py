@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from .. import show
 from ..options import Data, configured
 
 
@@ -36,6 +37,7 @@ def worker(
     from streams.roles import APPLY, UNDERSTAND, start_over
 
     from ..assembly import connection
+    from ..lag import left_in_log
     from ..stopping import until_signalled
     from ..supervisor import on_a_leash, supervise, worker_command
     from ..worker import log_plainly, work
@@ -57,6 +59,11 @@ def worker(
     settings.data.mkdir(parents=True, exist_ok=True)
     register = Register.open(settings.data, connection(settings), identities)
     roles = [UNDERSTAND, APPLY] if role == "all" else [role]
+    if left := left_in_log(settings):
+        show.message(
+            f"{left} events wait in the log of this folder, which nobody reads while Kafka is set; "
+            "run `gistream serve` without it until they are applied"
+        )
     for one in roles if from_start else ():
         start_over(Home(settings.data), one, register)
     with until_signalled() as stop:

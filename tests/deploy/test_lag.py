@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.lag import Lag
+from deploy.assembly import log_path
+from deploy.lag import Lag, left_in_log
+from deploy.settings import Settings
 from index.home import Home
 from index.manifest import Manifests
 from index.models.hashing import HashingEmbedder
@@ -86,3 +88,15 @@ def test_events_of_a_deleted_namespace_do_not_wait(log: Log, home: Home) -> None
     log.append([event("one", "late")])
     home.bury("one", {"log": log.last_position()})
     assert (Lag(log, home).events(), Lag(log, home).seconds()) == (0, 0.0)
+
+
+def test_what_is_left_in_a_log_is_told_to_whoever_leaves_it(tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path)
+    assert left_in_log(settings) == 0
+    assert not log_path(settings).exists()
+    with Log(log_path(settings)) as log:
+        log.append([event("one"), event("two")])
+        assert left_in_log(settings) == 2
+        with Runner(Home(tmp_path), log, PIPELINE) as runner:
+            runner.drain()
+    assert left_in_log(settings) == 0
