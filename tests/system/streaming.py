@@ -148,6 +148,10 @@ class Stream:
         found |= {"GISTREAM_DATA": str(self.data), "GISTREAM_WORKER_SESSION_SECONDS": str(SESSION_SECONDS)}
         return found | {f"GISTREAM_{name.upper()}": str(value) for name, value in self._given.items()}
 
+    def configure(self, **settings: Any) -> None:
+        """Give workers that are started from now on other settings."""
+        self._given |= settings
+
     def start(self, role: str = "all", *options: str) -> Supervised:
         """Start one more worker."""
         self._started += 1
