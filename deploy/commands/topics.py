@@ -24,7 +24,7 @@ app = typer.Typer(
 def create(json: Json = False) -> None:
     """Make the topics that are missing; those that are there stay as they are.
 
-    Example: GISTREAM_KAFKA_PARTITIONS=24 gistream topics create
+    The settings kafka_partitions and kafka_replication say how. Example: gistream topics create
     """
     from streams.topics import ALL
     from streams.topics import create as make
