@@ -21,7 +21,7 @@ from aiokafka.errors import IllegalStateError
 from faust.types import TP
 from mode import CrashingSupervisor
 
-from index.errors import BrokerUnavailable, GistreamError, StoreError
+from index.errors import BrokerUnavailable, GistreamError, StoreError, WriterFenced
 
 from .connection import Connection
 from .position import NOTHING
@@ -246,6 +246,10 @@ class Worker:
                 _log.critical("what was under way did not end within %.0f s", self._pulse.rebalance_seconds)
                 # Nothing short of this keeps its threads from writing on.
                 os._exit(1)
+            except WriterFenced as fenced:
+                # Whoever has it by now reads again what was not noted.
+                _log.info("%s", fenced)
+                return
             self._acknowledge(done)
 
     async def _assigned(self, *_: Any, **__: Any) -> None:
