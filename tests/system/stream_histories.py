@@ -61,6 +61,7 @@ class Sending:
         """`pause`: seconds between two calls, each with some events."""
         self._stream, self._history, self._least, self._pause = stream, history, least, pause
         self._ending, self._failing = threading.Event(), threading.Event()
+        self._flood = 0
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="sending")
 
@@ -76,11 +77,17 @@ class Sending:
         if kind is None and self._error is not None:
             raise self._error
 
+    def flood(self, events: int) -> None:
+        """Have so many sent at once; returns when they are acknowledged, which is before they can be indexed."""
+        known, self._flood = len(self._stream.sent), events
+        self._stream.wait_for_more_than(known + events - 1)
+
     def _run(self) -> None:
         chance, sent = random.Random(0), 0
         try:
             while not self._failing.is_set() and (sent < self._least or not self._ending.is_set()):
-                batch = [self._history.next() for _ in range(chance.randrange(1, 12))]
+                more, self._flood = self._flood, 0
+                batch = [self._history.next() for _ in range(more + chance.randrange(1, 12))]
                 self._stream.send(batch)
                 sent += len(batch)
                 self._ending.wait(self._pause)

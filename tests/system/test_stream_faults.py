@@ -16,6 +16,8 @@ from .stream_faults import FAULTS, Scene
 from .stream_histories import History, Sending
 from .streaming import Stream, installation
 
+FLOOD = 300
+"""Events that come at once before each fault, so that it finds work half done."""
 Report = Callable[[dict[str, Any]], None]
 
 
@@ -31,10 +33,11 @@ def run(stream: Stream, broker: Cluster, seed: int, faults: Sequence[str]) -> di
     chance, began = random.Random(seed), time.monotonic()
     for worker in [stream.start(), stream.start()]:
         worker.ready()
-    with Sending(stream, History(seed)):
+    with Sending(stream, History(seed)) as sending:
         for fault in faults:
+            sending.flood(FLOOD)
             # The moment is what is random here; nothing waits for it.
-            time.sleep(chance.random())
+            time.sleep(chance.random() * 1.5)
             FAULTS[fault](Scene(stream, broker, chance))
     settled = stream.settle()
     stream.check()

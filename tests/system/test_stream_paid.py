@@ -19,6 +19,7 @@ from .streaming import installation
 
 CONCURRENCY = 4
 LATENCY = 0.05
+FLOOD = 100
 ROUNDS = 2
 """Passages that a worker has under way or read and not told of, in rounds of the concurrency."""
 
@@ -54,8 +55,9 @@ def run(
     ):
         for worker in [stream.start(), stream.start()]:
             worker.ready()
-        with Sending(stream, History(seed)):
+        with Sending(stream, History(seed)) as sending:
             for fault in faults:
+                sending.flood(FLOOD)
                 time.sleep(chance.random())
                 FAULTS[fault](Scene(stream, broker, chance))
         stream.settle()
