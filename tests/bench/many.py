@@ -145,12 +145,20 @@ def mean_ms(before: Mapping[str, float], after: Mapping[str, float], name: str, 
 
 
 def measure(
-    cluster: Cluster, folder: Path, *, namespaces: int, minutes: float, per_second: float, backlog: int, **settings: Any
+    cluster: Cluster,
+    folder: Path,
+    prefix: str,
+    *,
+    namespaces: int,
+    minutes: float,
+    per_second: float,
+    backlog: int,
+    **settings: Any,
 ) -> dict[str, Any]:
     """Everything that the head of this file tells of; `settings` go to the worker."""
     chance, port, seconds = random.Random(namespaces), free_port(), 60 * minutes
     apply_port = metrics_port(port, "apply", 1)
-    installation = Installation(folder / "data", cluster.bootstrap, "many-", partitions=12, **settings)
+    installation = Installation(folder / "data", cluster.bootstrap, prefix, partitions=12, **settings)
     report: dict[str, Any] = {"namespaces": namespaces, "documents_per_second": per_second, "minutes": minutes}
     with installation.worker(log=folder / "worker.log", worker_metrics_port=port) as worker:
         begun = time.time()
@@ -225,6 +233,7 @@ def main() -> None:
         report |= measure(
             cluster,
             Path(name),
+            "many-",
             namespaces=arguments.namespaces,
             minutes=arguments.minutes,
             per_second=arguments.per_second,
