@@ -75,7 +75,7 @@ class Buyer:
         Raises StoreError and OSError, and what cutting the document into passages raises.
         """
         self._begun[name] += 1
-        if entry.accepted is None or not self._pipeline.keeps:
+        if entry.accepted is None or entry.is_given_up or not self._pipeline.keeps:
             return Begun(entry)
         passages = passages_of(entry.accepted, self._pipeline.chunker)
         reading = self._known(name).reading

@@ -18,11 +18,9 @@ from .ahead import ROUNDS
 from .batch import is_fault_of_the_event
 from .buy import Begun, Buyer
 from .extract.base import PaidExtractor
-from .letter import Letters
 from .pipeline import Pipeline
 from .trouble import PAUSES, Troubles
 from .window import Entry, Window
-from .wire import document_record
 
 MOST_AT_ONCE: Final = 256
 """Events of all namespaces that are begun between two looks at what is understood; and of one namespace in all."""
@@ -45,17 +43,13 @@ class Preparer:
     nothing, the applier does it all and events just pass. Fit for one thread: its own, once `start` was called.
     """
 
-    def __init__(
-        self, home: Home, window: Window, pipeline: Pipeline, letters: Letters, publish: Publish, metrics: Metrics
-    ) -> None:
+    def __init__(self, home: Home, window: Window, pipeline: Pipeline, publish: Publish, metrics: Metrics) -> None:
         self.error: Exception | None = None
         """What stopped the thread; None while all is well."""
         self.troubles = Troubles()
         """What keeps single namespaces from being understood; they are tried again while the others go on."""
         self._window = window
-        self._letters = letters
         self._publish = publish
-        self._metrics = metrics
         self._buyer = Buyer(home, pipeline, metrics)
         extractor = pipeline.extractor
         self._most = ROUNDS * extractor.concurrency if isinstance(extractor, PaidExtractor) else MOST_EMBEDDED
@@ -171,36 +165,18 @@ class Preparer:
         return [begun.entry for begun in ready]
 
     def _failed(self, name: str, entry: Entry, error: Exception) -> None:
-        """An event cannot be understood, now or ever: its namespace waits, or goes on without it.
+        """An event cannot be understood, now or ever: its namespace waits, or it is given up.
 
         What was begun behind it is begun again, and what was bought is kept.
         """
-        try:
-            if not is_fault_of_the_event(error):
-                raise error
-            self._refuse(entry, error)
-        except (GistreamError, OSError) as reason:
-            self.troubles.note(name, reason)
+        if is_fault_of_the_event(error):
+            # The applier reads it by the fallback, or refuses it: then its token is settled too.
+            entry.is_given_up = True
+            _log.warning("an event of namespace %s is applied without being understood: %r", name, error)
+        else:
+            self.troubles.note(name, error)
         self._begun.pop(name, None)
         self._buyer.call_off(name, error)
-
-    def _refuse(self, entry: Entry, error: Exception) -> None:
-        """Put an event among the dead letters; the applier is not told of it."""
-        accepted = entry.accepted
-        assert accepted is not None, "what has no event is not read"
-        [(source, position)] = accepted.places.items()
-        _, value = document_record(accepted.event)
-        self._letters.put(
-            source,
-            "understand",
-            f"{type(error).__name__}: {error}",
-            value or b"",
-            position=position,
-            namespace=accepted.event.namespace,
-            id=accepted.event.id,
-        )
-        self._metrics.count("gistream_events_dead_lettered_total", step="understand")
-        entry.accepted = None
 
     def _tell(self) -> bool:
         """Tell of what is understood. While nobody hears it, nothing that comes later may be told of before."""

@@ -59,7 +59,7 @@ def understanding(
         producer.send([outgoing(accepted) for accepted in batch])
 
     def work(window: Window, partitions: Collection[int]) -> Work:
-        return Preparer(home, window, pipeline, letters, publish, metrics)
+        return Preparer(home, window, pipeline, publish, metrics)
 
     return Role(UNDERSTAND, documents, ledgers(home, UNDERSTAND, register), read, work, letters, metrics)
 

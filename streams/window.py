@@ -32,6 +32,8 @@ class Entry:
     handle: Any = None
     """What acknowledges it to Kafka."""
     is_done: bool = False
+    is_given_up: bool = False
+    """Its event cannot be understood ahead, and is for the applier as it is."""
 
     @property
     def namespace(self) -> str | None:

@@ -34,7 +34,6 @@ from streams.understand import Understood
 from streams.window import Entry, Window
 
 from ..support import wait_until
-from .kafkaless import Box
 from .stubs import SMALL, PaidNoting
 
 SOURCE = "documents-0"
@@ -96,7 +95,6 @@ class Case:
     def __init__(self, folder: Path, extractor: RulesExtractor, embedder: Embedder | None = None) -> None:
         self.home = Home(folder)
         self.pipeline = Pipeline(WHOLE, extractor, embedder or HashingEmbedder(16))
-        self.box = Box()
         self.sent: list[Accepted] = []
         self.told: list[list[str]] = []
         self.refusals: list[GistreamError] = []
@@ -107,7 +105,7 @@ class Case:
     def restart(self) -> None:
         """Another worker takes the partition; the events that were sent come again by `offer`."""
         self.window = Window()
-        self.preparer = Preparer(self.home, self.window, self.pipeline, self.box, self.publish, Metrics())
+        self.preparer = Preparer(self.home, self.window, self.pipeline, self.publish, Metrics())
 
     def publish(self, batch: Sequence[Accepted]) -> None:
         ids = [one.event.id for one in batch]
@@ -251,7 +249,7 @@ def test_a_model_that_is_away_holds_up_its_namespace_and_nothing_is_lost_or_boug
     del extractor.errors["a2"]
     case.steps()
     assert [id for id in case.ids if id[0] == "a"] == ["a1", "a2", "a3"]
-    assert not case.preparer.is_held_up and not case.box.letters
+    assert not case.preparer.is_held_up
     assert Counter(extractor.read) == Counter(["a1", "a2", "a3", "b1", "b2"])
     case.preparer.close()
 
@@ -263,7 +261,7 @@ def test_what_is_no_fault_of_an_event_refuses_none(tmp_path: Path, error: Except
     case = Case(tmp_path, extractor)
     case.send("a1", "a2")
     case.steps()
-    assert case.ids == [] and not case.box.letters and case.preparer.troubles.of("ada") is error
+    assert case.ids == [] and case.preparer.troubles.of("ada") is error
     extractor.errors.clear()
     case.steps()
     assert case.ids == ["a1", "a2"]
@@ -271,7 +269,7 @@ def test_what_is_no_fault_of_an_event_refuses_none(tmp_path: Path, error: Except
 
 
 @pytest.mark.parametrize("where", ["chunker", "extractor", "embedder"])
-def test_an_event_that_can_never_be_understood_goes_to_the_dead_letters(
+def test_an_event_that_can_never_be_understood_is_for_the_applier_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     extractor, embedder = Held(is_open=True), Remote()
@@ -290,8 +288,7 @@ def test_an_event_that_can_never_be_understood_goes_to_the_dead_letters(
         monkeypatch.setattr(embedder, "embed", _embeds_all_but("bad", embedder.embed))
     case.send("a1", "bad", "a2", "a3")
     case.steps()
-    assert case.ids == ["a1", "a2", "a3"]
-    assert case.box.letters == [(SOURCE, "understand", 1)]
+    assert case.ids == ["a1", "bad", "a2", "a3"]
     assert case.preparer.error is None and not case.preparer.troubles and not len(case.window.take_done()[0]) - 4
     case.preparer.close()
 
@@ -305,36 +302,16 @@ def _embeds_all_but(bad: str, embed: Callable[..., NDArray[np.float32]]) -> Call
     return refusing
 
 
-def test_what_was_refused_is_not_refused_again_by_the_same_worker(tmp_path: Path) -> None:
+def test_what_was_given_up_is_not_tried_again_by_the_same_worker(tmp_path: Path) -> None:
     extractor = Held(is_open=True)
     extractor.errors.update(bad=ValueError("cannot read this"), away=ModelUnavailable("no answer"))
     case = Case(tmp_path, extractor)
     case.send("bad", "away")
     case.steps()
-    assert case.ids == [] and len(case.box.letters) == 1
+    assert case.ids == ["bad"]
     extractor.errors.clear()
     case.steps()
-    assert case.ids == ["away"] and len(case.box.letters) == 1
-    case.preparer.close()
-
-
-def test_dead_letters_that_cannot_be_kept_hold_up_the_namespace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    extractor = Held(is_open=True)
-    extractor.errors["bad"] = ValueError("cannot read this")
-    case = Case(tmp_path, extractor)
-    case.send("bad", "a")
-    with monkeypatch.context() as away:
-
-        def put(*_: object, **__: object) -> int:
-            raise BrokerUnavailable("no broker")
-
-        away.setattr(case.box, "put", put)
-        case.steps()
-        assert case.ids == [] and isinstance(case.preparer.troubles.of("ada"), BrokerUnavailable)
-    case.steps()
-    assert case.ids == ["a"] and len(case.box.letters) == 1
+    assert case.ids == ["bad", "away"]
     case.preparer.close()
 
 
@@ -389,7 +366,7 @@ def test_an_embedder_that_is_away_holds_up_its_namespace(tmp_path: Path) -> None
     embedder.error = ModelUnavailable("no answer")
     case.send("a", "b")
     case.steps()
-    assert case.ids == [] and case.preparer.is_held_up and not case.box.letters
+    assert case.ids == [] and case.preparer.is_held_up
     embedder.error = None
     case.steps()
     assert case.ids == ["a", "b"]
@@ -553,10 +530,8 @@ def test_whatever_comes_is_told_in_order_and_bought_once(
     for name in told:
         # A worker that ended may have told of some that were not acknowledged: those come again, in order.
         firsts = list(dict.fromkeys(told[name]))
-        wanted = [number for number, (of, text) in enumerate(events) if of == name and text != "poison"]
+        wanted = [number for number, (of, _) in enumerate(events) if of == name]
         assert firsts == wanted
-    refused = {position for _, _, position in case.box.letters}
-    assert refused == {number for number, (_, text) in enumerate(events) if text == "poison"}
     for text, count in extractor.bought.items():
         assert count <= len({name for name, of in events if f"{of} " in text}), f"{text!r} was bought {count} times"
     assert extractor.most_active <= extractor.concurrency

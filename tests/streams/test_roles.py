@@ -13,6 +13,7 @@ import streams.share
 from index.errors import ModelUnavailable, StoreError, WriterBusy
 from index.home import Home
 from index.models.hashing import HashingEmbedder
+from index.plan import Changes
 from index.reader import Reader
 from index.token import Token
 from index.types import Accepted, DocumentEvent, Extraction, Triple
@@ -217,7 +218,7 @@ def test_a_former_writer_is_passed_by_and_a_rebuild_is_not(tmp_path: Path) -> No
 
 
 def test_what_was_written_past_a_rebuild_is_not_lost(tmp_path: Path) -> None:
-    """A worker that passed by the lock of a hanging one holds none, so a rebuild may begin beside it."""
+    """A worker that passed by the lock of a hanging one holds none for a moment, so a rebuild may begin beside it."""
     stream = Stream(tmp_path, small_pipeline())
     stream.send("a")
     understanding, share = (Share(role, EVERYTHING) for role in (stream.understand, stream.apply()))
@@ -232,15 +233,22 @@ def test_what_was_written_past_a_rebuild_is_not_lost(tmp_path: Path) -> None:
     drain(share, stream.understood)
     hanging.release()
     with Renewal(stream.home, "ada", small_pipeline()) as renewal:
-        stream.send("c")
-        drain(understanding, stream.documents)
-        drain(share, stream.understood)
+        assert isinstance(share.work, Applier)
+        [writer] = share.work.writers()
+        with pytest.raises(WriterBusy):
+            writer.hold()
+        writer.commit(Changes(), {}, 0)
         successor = renewal.opened.writer
         while renewal.replay.step(partial(_commit, stream, successor)):
             pass
         with pytest.raises(StoreError, match="was written while it was made anew"):
             renewal.finish()
+    stream.send("c")
+    drain(understanding, stream.documents)
+    drain(share, stream.understood)
     assert stream.home.incarnation("ada") == folder and stream.ids() == {*"abc"}
+    with pytest.raises(WriterBusy):
+        rebuild(stream.home, "ada", small_pipeline())
     share.close()
     understanding.close()
     rebuild(stream.home, "ada", small_pipeline())
