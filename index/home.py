@@ -13,6 +13,7 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from .errors import NotFound, StoreError, Torn, WriterBusy
+from .exclusive import create, sync_names
 from .lock import OPEN_LOCK, WriterLock, alone
 from .types import NAMESPACE_PATTERN, NamespaceName
 
@@ -151,24 +152,9 @@ class Home:
         folder = self._folder(name) / POINTERS
         folder.mkdir(parents=True, exist_ok=True)
         number = max(_numbers(folder), default=0) + 1
-        draft = folder / f".{uuid4().hex}"
-        with open(draft, "xb") as file:
-            file.write(pointer.model_dump_json().encode())
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, folder / f"{number}.json")
-        except FileExistsError:
-            raise StoreError(
-                f"namespace {name} was changed by another process at the same moment", hint="try again"
-            ) from None
-        finally:
-            draft.unlink()
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        if not create(folder / f"{number}.json", pointer.model_dump_json().encode()):
+            raise StoreError(f"namespace {name} was changed by another process at the same moment", hint="try again")
+        sync_names(folder)
 
     def _folder(self, name: str) -> Path:
         try:

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Literal, NamedTuple
-from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from .errors import NotFound, SnapshotGone, Torn, WrongFingerprint
+from .exclusive import create
 from .graph.segment import SegmentFile
 from .records import TableName
 
@@ -186,19 +186,7 @@ class Manifests:
 
         The file is complete and on disk before it gets its name, so a reader never sees half of it.
         """
-        draft = self.folder / f".{manifest.number}.{uuid4().hex}"
-        try:
-            with open(draft, "xb") as file:
-                file.write(manifest.model_dump_json().encode())
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                os.link(draft, self.path(manifest.number))
-            except FileExistsError:
-                return False
-        finally:
-            draft.unlink(missing_ok=True)
-        return True
+        return create(self.path(manifest.number), manifest.model_dump_json().encode())
 
     def set_aside(self, number: int) -> None:
         """Move a manifest that does not hold to torn/; its number stays used."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from index.errors import WriterFenced
+from index.exclusive import create
 
 from .position import NOTHING
 
@@ -90,18 +90,8 @@ class Ledger:
 
     def _create(self, number: int, reached: Reached) -> bool:
         """Add a record, and remove those that are old; False where the number is taken."""
-        draft = self._folder / f".{uuid4().hex}"
-        try:
-            with open(draft, "xb") as file:
-                file.write(reached.model_dump_json().encode())
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                os.link(draft, self._path(number))
-            except FileExistsError:
-                return False
-        finally:
-            draft.unlink(missing_ok=True)
+        if not create(self._path(number), reached.model_dump_json().encode()):
+            return False
         for old in self._numbers()[:-KEPT]:
             self._path(old).unlink(missing_ok=True)
         return True

@@ -7,18 +7,18 @@ every topic is registered under the id that its cluster gave it, and each id has
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Self
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from index.errors import Torn, WrongTopics
+from index.exclusive import create, sync_names
 
 from .connection import DOCUMENTS, UNDERSTOOD, Connection
 
@@ -158,23 +158,9 @@ def _read(path: Path) -> Incarnation:
 def _create(path: Path, content: bytes) -> bool:
     """Make a file whole and durable under its name; False where that name is taken."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{uuid4().hex}")
-    try:
-        with open(draft, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            return False
-    finally:
-        draft.unlink(missing_ok=True)
-    handle = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    if not create(path, content):
+        return False
+    sync_names(path.parent)
     return True
 
 
