@@ -12,6 +12,7 @@ import pytest
 import streams.share
 from index.errors import ModelUnavailable, StoreError, WriterBusy
 from index.home import Home
+from index.lock import WriterLock
 from index.models.hashing import HashingEmbedder
 from index.reader import Reader
 from index.token import Token
@@ -216,8 +217,8 @@ def test_a_former_writer_is_passed_by_and_a_rebuild_is_not(tmp_path: Path) -> No
     assert not list(verify(stream.home, "ada", stream.pipeline))
 
 
-def test_what_was_written_past_a_rebuild_is_not_lost(tmp_path: Path) -> None:
-    """A worker that passed by the lock of a hanging one holds none, so a rebuild may begin beside it."""
+def test_what_was_written_past_a_rebuild_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that passed by the lock of a hanging one holds none, so a rebuild may begin within its commit."""
     stream = Stream(tmp_path, small_pipeline())
     stream.send("a")
     understanding, share = (Share(role, EVERYTHING) for role in (stream.understand, stream.apply()))
@@ -234,7 +235,10 @@ def test_what_was_written_past_a_rebuild_is_not_lost(tmp_path: Path) -> None:
     with Renewal(stream.home, "ada", small_pipeline()) as renewal:
         stream.send("c")
         drain(understanding, stream.documents)
-        drain(share, stream.understood)
+        with monkeypatch.context() as late:
+            # It has looked for the lock just before.
+            late.setattr(WriterLock, "acquire", lambda self, take_over: None)
+            drain(share, stream.understood)
         successor = renewal.opened.writer
         while renewal.replay.step(partial(_commit, stream, successor)):
             pass
