@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from index.types import Accepted, DocumentEvent
 from streams.position import NOTHING
@@ -21,8 +21,6 @@ NAMES = {0: ("ada", "bob"), 1: ("cy",), 5: ("dee", "eve")}
 """All events of a namespace are in one partition."""
 MOST_EVENTS, MOST_BYTES = 6, 100
 
-partitions = st.sampled_from([0, 0, *PARTITIONS])
-
 
 def entry(partition: int, offset: int, name: str | None = "ada", size: int = 1) -> Entry:
     accepted = None
@@ -31,11 +29,10 @@ def entry(partition: int, offset: int, name: str | None = "ada", size: int = 1) 
     return Entry(partition, offset, size, accepted)
 
 
-class Naive(RuleBasedStateMachine):
+class Naive:
     """The window beside a list of all that came, in which nothing is ever removed."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.window = Window(MOST_EVENTS, MOST_BYTES)
         self.came: list[Entry] = []
         self.names: dict[int, str | None] = {}
@@ -50,12 +47,6 @@ class Naive(RuleBasedStateMachine):
     def of(self, partition: int) -> list[Entry]:
         return [one for one in self.came if one.partition == partition]
 
-    @rule(
-        partition=partitions,
-        step=st.sampled_from([1, 1, 1, 2, 3, 0, -2]),
-        which=st.integers(0, 2),
-        size=st.integers(0, 40),
-    )
     def offer(self, partition: int, step: int, which: int, size: int) -> None:
         """Gaps where `step` is more than 1; redelivered where it is less."""
         last = max((one.offset for one in self.of(partition)), default=NOTHING)
@@ -68,20 +59,15 @@ class Naive(RuleBasedStateMachine):
             if name is None:
                 self.finished.add(id(one))
 
-    @rule(partition=partitions, which=st.integers(0, 1), count=st.integers(0, 3))
-    def finish(self, partition: int, which: int, count: int) -> None:
-        name = NAMES[partition][which % len(NAMES[partition])]
+    def finish(self, name: str, count: int) -> None:
         done = self.waiting(name)[:count]
         self.window.finish(name, len(done))
         self.finished.update(map(id, done))
 
-    @rule(partition=partitions, which=st.integers(0, 1), offset=st.integers(-1, 30))
-    def finish_up_to(self, partition: int, which: int, offset: int) -> None:
-        name = NAMES[partition][which % len(NAMES[partition])]
+    def finish_up_to(self, name: str, offset: int) -> None:
         self.finished.update(id(one) for one in self.waiting(name) if one.offset <= offset)
         self.window.finish_up_to(name, offset)
 
-    @rule()
     def take_done(self) -> None:
         expected: dict[int, list[Entry]] = {}
         for partition in PARTITIONS:
@@ -94,10 +80,6 @@ class Naive(RuleBasedStateMachine):
         assert self.window.take_done() == expected
         self.taken.update(id(one) for done in expected.values() for one in done)
 
-    @rule(
-        durable=st.none()
-        | st.dictionaries(st.sampled_from([name for names in NAMES.values() for name in names]), st.integers(-1, 30))
-    )
     def settle(self, durable: dict[str, int] | None) -> None:
         expected = {}
         for partition in PARTITIONS:
@@ -112,20 +94,14 @@ class Naive(RuleBasedStateMachine):
                 self.settled.add(id(one))
         assert self.window.settled(durable) == expected
 
-    @precondition(lambda self: self.came)
-    @rule(data=st.data())
-    def peek(self, data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from([name for names in NAMES.values() for name in names]))
-        start, most = data.draw(st.integers(0, 4)), data.draw(st.integers(0, 4))
+    def peek(self, name: str, start: int, most: int) -> None:
         assert self.window.peek(name, start, most) == self.waiting(name)[start : start + most]
 
-    @invariant()
-    def names_wait_in_the_order_in_which_they_came_to(self) -> None:
+    def names_wait(self) -> None:
         assert set(self.window.names()) == {
             name for name in self.names.values() if name is not None and self.waiting(name)
         }
 
-    @invariant()
     def what_is_held_is_bounded(self) -> None:
         held = {partition: [one for one in self.of(partition) if id(one) not in self.taken] for partition in PARTITIONS}
         assert len(self.window) == sum(map(len, held.values()))
@@ -136,14 +112,38 @@ class Naive(RuleBasedStateMachine):
         assert self.window.full() == {partition for partition, part in fill.items() if part >= 1}
         assert self.window.roomy() == {partition for partition, part in fill.items() if part <= 0.5}
 
-    @invariant()
     def the_last_that_came_is_known(self) -> None:
         for partition in PARTITIONS:
             assert self.window.last(partition) == max((one.offset for one in self.of(partition)), default=NOTHING)
 
 
-TestNaive = Naive.TestCase
-TestNaive.settings = settings(stateful_step_count=25)
+partitions = st.sampled_from([0, 0, *PARTITIONS])
+every_name = [name for names in NAMES.values() for name in names]
+names = st.sampled_from(["ada", "bob", *every_name])
+offers = st.tuples(
+    st.just(Naive.offer), partitions, st.sampled_from([1, 1, 1, 2, 3, 0, -2]), st.integers(0, 2), st.integers(0, 40)
+)
+steps = st.one_of(
+    offers,
+    offers,
+    st.tuples(st.just(Naive.finish), names, st.integers(0, 3)),
+    st.tuples(st.just(Naive.finish_up_to), names, st.integers(-1, 12)),
+    st.tuples(st.just(Naive.take_done)),
+    st.tuples(
+        st.just(Naive.settle), st.none() | st.dictionaries(st.sampled_from(every_name), st.integers(-1, 12), min_size=2)
+    ),
+    st.tuples(st.just(Naive.peek), names, st.integers(0, 4), st.integers(0, 4)),
+)
+
+
+@given(st.lists(steps, min_size=20, max_size=60))
+def test_it_is_the_list_of_what_came(steps: list[tuple[Any, ...]]) -> None:
+    naive = Naive()
+    for step, *arguments in steps:
+        step(naive, *arguments)
+        naive.names_wait()
+        naive.what_is_held_is_bounded()
+        naive.the_last_that_came_is_known()
 
 
 def test_news_is_told_once_and_says_how_far() -> None:
@@ -164,6 +164,8 @@ def test_what_is_finished_behind_what_is_not_has_to_wait() -> None:
         window.offer(one)
     window.finish("bob", 1)
     assert window.take_done() == {} and window.settled() == {}
+    window.offer(entry(0, 6, None))
+    assert window.take_done() == {}
     window.finish("ada", 1)
     assert window.take_done() == {0: entries[:3]} and window.take_done() == {}
     assert window.settled({"bob": 9}) == {}, "what comes first is not durable"
