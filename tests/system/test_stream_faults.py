@@ -35,9 +35,12 @@ def run(stream: Stream, broker: Cluster, seed: int, faults: Sequence[str]) -> di
         worker.ready()
     with Sending(stream, History(seed)) as sending:
         for fault in faults:
+            before = len(stream.sent)
             sending.flood(FLOOD)
+            if chance.random() < 0.7:
+                stream.wait_for_some(dict([*stream.sent.items()][before:]))
             # The moment is what is random here; nothing waits for it.
-            time.sleep(chance.random() * 1.5)
+            time.sleep(chance.random() * 0.7)
             FAULTS[fault](Scene(stream, broker, chance))
     settled = stream.settle()
     stream.check()
