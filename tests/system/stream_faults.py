@@ -34,9 +34,8 @@ def kill_worker(scene: Scene) -> None:
 
 
 def kill_role(scene: Scene) -> None:
-    """A single process dies; its supervisor starts it again."""
-    role = scene.chance.choice(["understand", "apply"])
-    for _ in range(2):
+    """A process of each role dies; its supervisor starts it again."""
+    for role in scene.chance.sample(["understand", "apply"], 2):
         scene.stream.kill_role(scene.chance.choice(scene.stream.workers), role)
 
 

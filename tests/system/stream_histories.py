@@ -10,7 +10,8 @@ from index.types import DocumentEvent
 
 from .streaming import Stream
 
-NAMESPACES: Final = ("north", "south", "east", "west")
+NAMESPACES: Final = ("north", "east", "south", "hills")
+"""Of four partitions, two hold the first two and the others."""
 DOCUMENTS: Final = 6
 """Of each namespace."""
 NAMES: Final = ("Anna Ruiz", "Bo Larsen", "Cape Horn", "Delta Works", "Eli Stone", "Fort Nine", "Gale House")

@@ -207,6 +207,11 @@ class Stream:
         """Wait until more events than these were acknowledged, by somebody who sends them now."""
         wait_until(lambda: len(self.sent) > known, timeout=PATIENCE, what="an acknowledgement")
 
+    def wait_for_some(self, tokens: Mapping[str, DocumentEvent]) -> None:
+        """Wait until one of these is visible: then the others are being applied."""
+        all_missing = self.missing(tokens).keys()
+        wait_until(lambda: self.missing(tokens).keys() < all_missing or not all_missing, timeout=PATIENCE)
+
     def look(self) -> None:
         """Compare how far each namespace is with the last look: no position may ever move back."""
         for name in self.home.names():

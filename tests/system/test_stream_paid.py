@@ -93,7 +93,7 @@ def run(
 def test_a_passage_is_paid_once(
     kafka: Cluster, kafka_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    print(run(tmp_path, kafka, kafka_prefix, 5, monkeypatch, ["role-killed"], ["offsets-back"]))
+    print(run(tmp_path, kafka, kafka_prefix, 5, monkeypatch, ["role-killed"], ["offsets-ahead"]))
 
 
 @pytest.mark.soak
