@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from .errors import StoreError, Torn
 from .graph.segment import Segment, read_segment
@@ -13,6 +14,8 @@ from .manifest import Manifest, Manifests
 from .records import TABLES, TableName
 from .tables import Tables, open_dataset, version_files
 
+SYNCED_AT_ONCE: Final = 8
+"""Files that are brought onto the disk at a time: file systems write down what many wait for in one go."""
 _MAGIC = b"LANC"
 """The end of every file that Lance has written whole."""
 
@@ -67,15 +70,20 @@ def settle(folder: Path, table: str) -> None:
 
 def sync_since(folder: Path, moment: float) -> None:
     """Bring every file and folder changed since `moment` (seconds since 1970) onto the disk."""
-    for path in _changed(folder, moment):
-        try:
-            handle = os.open(path, os.O_RDONLY)
-        except FileNotFoundError:
-            continue
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    with ThreadPoolExecutor(SYNCED_AT_ONCE) as pool:
+        # Asking for the results raises what one of them raised.
+        list(pool.map(_sync, _changed(folder, moment)))
+
+
+def _sync(path: str) -> None:
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _changed(folder: Path, moment: float) -> Iterator[str]:

@@ -196,7 +196,7 @@ def measure(
                 samples.append(Sample.of(worker))
                 return (newest := installation.newest(HOT)) is not None and newest.counts.documents >= backlog
 
-            wait_for(applied, every=0.5)
+            wait_for(applied, every=0.5, within=backlog / 5 + 60)
             took = time.time() - begun
         total = namespaces + steady.count + beside.count + backlog
         wait_for(lambda: installation.documents() >= total, every=2.0)
@@ -223,7 +223,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--namespaces", type=int, default=1_000)
-    parser.add_argument("--per-second", type=float, default=4.0)
+    parser.add_argument("--per-second", type=float, default=3.0)
     parser.add_argument("--backlog", type=int, default=5_000)
     parser.add_argument("--open-namespaces", type=int, default=64)
     parser.add_argument("--out", type=Path)

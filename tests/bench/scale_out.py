@@ -6,8 +6,8 @@ makes the vectors. Every understanding worker is a process, and one more applies
 the documents are in Kafka before the model gives its first answer; from then to the last visible passage the clock
 runs. `share` is throughput times latency over the calls that are allowed at a time: 1.0 is a model that never idles.
 `share_under_way` takes the seconds that calls really took, which are longer on a busy machine: the part of the allowed
-calls that was in use, on average. `understood_seconds` is when the last passage was told of. `cpu` is in cores; broker,
-model, applier and workers share the machine.
+calls that was in use, on average. `understood_seconds` is when the last passage was told of; `rebalances` in a run cost
+it seconds each. `cpu` is in cores; broker, model, applier and workers share the machine.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def measure(
             inbox.append(events)
         pids = {role: [pid for one in found for pid in children(one).values()] for role, found in started.items()}
         pids |= {"model": [endpoint.pid], "broker": [cluster.pid]}
-        used, begun = _cpu(pids), time.time()
+        assignments, used, begun = _assignments(logs), _cpu(pids), time.time()
         endpoint.open()
         wait_for(lambda: installation.documents() > 0, every=0.05)
         # The first calls have waited for the others to come.
@@ -121,7 +121,7 @@ def measure(
         call_seconds = _mean_call(first, _calls(ports))
         calls, different, most = endpoint.counts()
         done = passages(installation.home)
-        assert all(are_members(files) for files in logs.values()), "a worker was started again"
+        rebalances = _assignments(logs) - assignments
     ideal = workers * concurrency / LATENCY
     return {
         "workers": workers,
@@ -138,6 +138,7 @@ def measure(
         "calls": calls,
         "different_passages": different,
         "most_calls_at_a_time": most,
+        "rebalances": rebalances,
         "cpu": {role: round((used_then[role] - used[role]) / seconds, 2) for role in pids},
     }
 
@@ -149,11 +150,19 @@ def spread_out(count: int, namespaces: int) -> list[DocumentEvent]:
     ]
 
 
+_ASSIGNED = re.compile(r"works on partitions \[([\d, ]*)\]")
+
+
 def are_members(logs: Sequence[Path]) -> bool:
     """Whether every worker of a role has partitions, and together they have each once."""
-    held = [re.findall(r"works on partitions \[([\d, ]*)\]", log.read_text()) for log in logs]
+    held = [_ASSIGNED.findall(log.read_text()) for log in logs]
     newest = [[int(number) for number in found[-1].split(",") if number.strip()] for found in held if found]
     return len(newest) == len(logs) and all(newest) and sorted(chain.from_iterable(newest)) == list(range(PARTITIONS))
+
+
+def _assignments(logs: Mapping[str, Sequence[Path]]) -> int:
+    """How often a worker was assigned its partitions."""
+    return sum(len(_ASSIGNED.findall(log.read_text())) for log in chain.from_iterable(logs.values()))
 
 
 def _passages(events: Sequence[DocumentEvent]) -> int:

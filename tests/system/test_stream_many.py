@@ -51,7 +51,7 @@ def test_a_worker_has_more_namespaces_than_it_holds_open(kafka: Cluster, kafka_p
 def test_a_worker_has_a_thousand_namespaces(
     kafka: Cluster, kafka_prefix: str, tmp_path: Path, soak_report: Callable[[dict[str, Any]], None]
 ) -> None:
-    report = measure(kafka, tmp_path, kafka_prefix, namespaces=1_000, minutes=10, per_second=4, backlog=5_000)
+    report = measure(kafka, tmp_path, kafka_prefix, namespaces=1_000, minutes=10, per_second=3, backlog=5_000)
     soak_report(report)
     check(report)
     assert report["steady"]["commit_p50_ms"] <= 60
