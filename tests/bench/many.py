@@ -109,7 +109,7 @@ def watched(worker: Supervised, seconds: float) -> list[Sample]:
 
 
 def memory(samples: Sequence[Sample], seconds: float) -> dict[str, Any]:
-    """Megabytes at the beginning, at the end and at most, by role; and the open files."""
+    """Megabytes at the beginning, at the end, on the way and at most, by role; and the open files."""
     few = max(1, round(len(samples) * min(60.0, seconds / 4) / seconds))
     found = {}
     for role in samples[0].resident:
@@ -118,6 +118,7 @@ def memory(samples: Sequence[Sample], seconds: float) -> dict[str, Any]:
             "first_mb": round(first),
             "last_mb": round(last),
             "growth_mb": round(last - first, 1),
+            "each_mb": [round(one.resident[role] / 2**20) for one in samples[:: max(1, len(samples) // 12)]],
             "most_mb": round(max(one.resident[role] for one in samples) / 2**20),
             "files_first": samples[0].files[role],
             "files_most": max(one.files[role] for one in samples),
