@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -44,6 +45,19 @@ def kill_broker(scene: Scene) -> None:
     for worker in scene.stream.workers:
         worker.ready()
     scene.broker.kill(1)
+    scene.broker.start(1)
+
+
+def kill_all(scene: Scene) -> None:
+    """The broker dies in mid-batch, and every worker's processes before it is back."""
+    for worker in scene.stream.workers:
+        worker.ready()
+    scene.broker.kill(1)
+    # Time for a worker to note what it takes for done.
+    time.sleep(1 + 2 * scene.chance.random())
+    for worker in scene.stream.workers:
+        for role in ("understand", "apply"):
+            scene.stream.kill_role(worker, role)
     scene.broker.start(1)
 
 
@@ -104,6 +118,7 @@ FAULTS: Final[Mapping[str, Fault]] = MappingProxyType(
         "worker-killed": kill_worker,
         "role-killed": kill_role,
         "broker-killed": kill_broker,
+        "all-killed": kill_all,
         "worker-joins-and-leaves": join_and_leave,
         "worker-frozen": freeze,
         "offsets-lost": forget("nothing"),

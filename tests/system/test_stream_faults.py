@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,6 @@ from .streaming import Stream, installation
 FLOOD = 300
 """Events that come at once before each fault, so that it finds work half done."""
 Report = Callable[[dict[str, Any]], None]
-
-
-@pytest.fixture(scope="module")
-def broker(kafka_installed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A broker that may be killed."""
-    with Cluster(tmp_path_factory.mktemp("kafka")) as cluster:
-        yield cluster
 
 
 def run(stream: Stream, broker: Cluster, seed: int, faults: Sequence[str]) -> dict[str, Any]:
