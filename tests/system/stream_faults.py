@@ -70,16 +70,18 @@ def join_and_leave(scene: Scene) -> None:
 
 
 def freeze(scene: Scene) -> None:
-    """A process stops until others have done its work, and wakes up with its window full of it."""
+    """A worker stops until another has done its work, and wakes up with its window full of it."""
     stream = scene.stream
-    role = scene.chance.choice(["understand", "apply"])
-    frozen = scene.chance.choice(stream.workers).process_of(role)
-    os.kill(frozen, signal.SIGSTOP)
+    worker = scene.chance.choice(stream.workers)
+    frozen = [worker.process_of(role) for role in ("apply", "understand")]
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
     try:
         # What was sent by now lies in its partitions, too.
         stream.settle(dict(stream.sent))
     finally:
-        os.kill(frozen, signal.SIGCONT)
+        for pid in frozen:
+            os.kill(pid, signal.SIGCONT)
 
 
 def forget(where: Where) -> Fault:
@@ -88,6 +90,8 @@ def forget(where: Where) -> Fault:
     def forgotten(scene: Scene) -> None:
         stream = scene.stream
         leaving = list(stream.workers)
+        for worker in leaving:
+            worker.ready()
         stream.stop(*leaving)
         stream.commit(where)
         for _ in leaving:

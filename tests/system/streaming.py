@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
-from kafka.errors import NoError
+from kafka.errors import GroupIdNotFoundError, NoError
 from kafka.protocol.consumer import OffsetSpec
 from kafka.structs import OffsetAndMetadata
 
@@ -353,5 +353,5 @@ def installation(folder: Path, bootstrap: str, prefix: str, seed: int, **setting
 
 def _committed(admin: Any, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], where: Where) -> bool:
     if where == "nothing":
-        return {*admin.delete_groups([group]).values()} <= {"OK", NoError}
+        return {*admin.delete_groups([group]).values()} <= {"OK", GroupIdNotFoundError.__name__}
     return {*admin.alter_group_offsets(group, offsets).values()} == {NoError}

@@ -21,14 +21,21 @@ FLOOD = 300
 Report = Callable[[dict[str, Any]], None]
 
 
-def run(stream: Stream, broker: Cluster, seed: int, faults: Sequence[str]) -> dict[str, Any]:
-    """Two workers live through these faults while a history is sent; returns figures."""
+def run(
+    stream: Stream, broker: Cluster, seed: int, faults: Sequence[str], *, overlapping: bool = False
+) -> dict[str, Any]:
+    """Two workers live through these faults while a history is sent; returns figures.
+
+    Each fault finds a stream that works, unless they are `overlapping`.
+    """
     chance, began = random.Random(seed), time.monotonic()
-    took = list[float]()
+    took, recovered = list[float](), list[float]()
     for worker in [stream.start(), stream.start()]:
         worker.ready()
     with Sending(stream, History(seed)) as sending:
         for fault in faults:
+            if not overlapping:
+                recovered.append(round(stream.settle(dict(stream.sent)), 1))
             before = len(stream.sent)
             sending.flood(FLOOD)
             if chance.random() < 0.7:
@@ -45,6 +52,7 @@ def run(stream: Stream, broker: Cluster, seed: int, faults: Sequence[str]) -> di
         "seed": seed,
         "faults": list(faults),
         "fault_seconds": took,
+        "then_visible_after_seconds": recovered[1:],
         "events": len(stream.sent),
         "kills": stream.kills,
         "lost": 0,
@@ -78,4 +86,4 @@ def test_soak_one_fault(
 def test_soak_many_faults(broker: Cluster, kafka_prefix: str, tmp_path: Path, soak_report: Report, seed: int) -> None:
     faults = random.Random(seed).choices(list(FAULTS), k=6)
     with installation(tmp_path, broker.bootstrap, kafka_prefix, seed) as stream:
-        soak_report(run(stream, broker, seed, faults))
+        soak_report(run(stream, broker, seed, faults, overlapping=True))

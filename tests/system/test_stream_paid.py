@@ -18,7 +18,7 @@ from .stream_histories import History, Sending
 from .streaming import installation
 
 CONCURRENCY = 4
-LATENCY = 0.05
+LATENCY = 0.1
 FLOOD = 100
 ROUNDS = 2
 """Passages that a worker has under way or read and not told of, in rounds of the concurrency."""
@@ -57,6 +57,7 @@ def run(
             worker.ready()
         with Sending(stream, History(seed)) as sending:
             for fault in faults:
+                stream.settle(dict(stream.sent))
                 sending.flood(FLOOD)
                 time.sleep(chance.random())
                 FAULTS[fault](Scene(stream, broker, chance))
