@@ -180,12 +180,13 @@ def measure(
             "commit_p50_ms": round(1000 * quantile(before, after, "gistream_commit_seconds", 0.5), 1),
             "commit_p99_ms": round(1000 * quantile(before, after, "gistream_commit_seconds", 0.99), 1),
             "commit_mean_ms": mean_ms(before, after, "gistream_commit_seconds"),
+            "freshness_p50_ms": round(1000 * quantile(before, after, "gistream_freshness_seconds", 0.5), 1),
+            "freshness_p99_ms": round(1000 * quantile(before, after, "gistream_freshness_seconds", 0.99), 1),
             "opened": round(difference(before, after, 'gistream_namespaces_opened_total{role="writer"}')),
             "evicted": round(difference(before, after, 'gistream_namespaces_evicted_total{role="writer"}')),
             "memory": memory(samples, seconds),
         }
         wait_for(lambda: installation.documents() >= namespaces + steady.count, every=2.0)
-        report["steady"]["send_to_visible_ms"] = spread(all_lags(installation, steady.sent))
 
         begun = time.time()
         with Feeding(installation, namespaces, per_second, chance) as beside:
