@@ -95,9 +95,16 @@ class Home:
         folder.mkdir(parents=True)
         return folder
 
-    def point(self, name: str, incarnation: Path, *, positions: Mapping[str, int] | None = None) -> None:
-        """Make an incarnation the living one, atomically."""
-        self._append(name, Pointer(incarnation=incarnation.name, positions=positions or {}))
+    def latest(self, name: str) -> int:
+        """Number of the newest pointer, 0 for a namespace that never was."""
+        return max(_numbers(self._folder(name) / POINTERS), default=0)
+
+    def point(self, name: str, incarnation: Path, *, after: int, positions: Mapping[str, int] | None = None) -> None:
+        """Make an incarnation the living one, atomically, where the pointer `after` is still the newest.
+
+        Raises StoreError where another process was quicker: what it made stays.
+        """
+        self._append(name, after, Pointer(incarnation=incarnation.name, positions=positions or {}))
 
     def unnamed(self, name: str) -> list[Path]:
         """Folders of incarnations that are not the living one: former ones, and successors that are being made."""
@@ -129,8 +136,8 @@ class Home:
         """Delete a namespace, with all that models said about its texts: the tombstone keeps its positions, so old
         events cannot bring it back.
         """
-        incarnation = self.incarnation(name)
-        self._append(name, Pointer(incarnation=incarnation.name, deleted=True, positions=positions))
+        after, incarnation = self.latest(name), self.incarnation(name)
+        self._append(name, after, Pointer(incarnation=incarnation.name, deleted=True, positions=positions))
         shutil.rmtree(incarnation)
         self.sweep(name, grace=0)
 
@@ -148,11 +155,10 @@ class Home:
         """When the newest pointer was made, in seconds since 1970."""
         return max(path.stat().st_mtime for path in (self._folder(name) / POINTERS).glob("*.json"))
 
-    def _append(self, name: str, pointer: Pointer) -> None:
+    def _append(self, name: str, after: int, pointer: Pointer) -> None:
         folder = self._folder(name) / POINTERS
         folder.mkdir(parents=True, exist_ok=True)
-        number = max(_numbers(folder), default=0) + 1
-        if not create(folder / f"{number}.json", pointer.model_dump_json().encode()):
+        if not create(folder / f"{after + 1}.json", pointer.model_dump_json().encode()):
             raise StoreError(f"namespace {name} was changed by another process at the same moment", hint="try again")
         sync_names(folder)
 

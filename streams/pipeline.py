@@ -100,9 +100,9 @@ def open_namespace(
     """Open a namespace for writing; one that does not exist, or was deleted, starts empty.
 
     `synced` is what a former writer of the living incarnation left on the disk. Raises what Writer.open raises; another
-    process that creates it at the same moment wins with a StoreError here.
+    process that created it since we looked wins with a StoreError here.
     """
-    pointer = home.pointer(name)
+    latest, pointer = home.latest(name), home.pointer(name)
     if pointer is not None and not pointer.deleted:
         folder = home.incarnation(name)
         open_writer = partial(Writer.open, folder, pipeline.fingerprint, take_over=take_over, synced=synced)
@@ -110,9 +110,14 @@ def open_namespace(
     folder = home.fresh(name)
     outlived = {} if pointer is None else pointer.positions
     opened = _opened(home, name, pipeline, partial(Writer.create, folder, pipeline.fingerprint, positions=outlived))
-    # The pointer is durable at once, so what it points to must be as well.
-    opened.writer.checkpoint()
-    home.point(name, folder, positions=outlived)
+    try:
+        # The pointer is durable at once, so what it points to must be as well.
+        opened.writer.checkpoint()
+        home.point(name, folder, after=latest, positions=outlived)
+    except BaseException:
+        opened.release()
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     return opened
 
 

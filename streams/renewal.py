@@ -80,7 +80,7 @@ class Renewal:
         """Raises WriterBusy while somebody writes the namespace, NotFound where there is none, and StoreError."""
         self._home = home
         self._name = name
-        self._former = home.incarnation(name)
+        self._latest, self._former = home.latest(name), home.incarnation(name)
         # Whatever was written meanwhile, the successor would lack: nobody may, whatever partition it was assigned.
         self._lock = WriterLock(self._former / "writer.lock", firm=True)
         self._lock.acquire(take_over=False)
@@ -119,7 +119,7 @@ class Renewal:
         maintenance.clean(successor, _NEWEST)
         # What a pointer names must be durable.
         successor.checkpoint()
-        self._home.point(self._name, successor.folder)
+        self._home.point(self._name, successor.folder, after=self._latest)
         (successor.folder / UNFINISHED).unlink(missing_ok=True)
         return successor.manifest
 

@@ -21,7 +21,7 @@ def home(tmp_path: Path) -> Home:
 
 def born(home: Home, name: str) -> Path:
     folder = home.fresh(name)
-    home.point(name, folder)
+    home.point(name, folder, after=home.latest(name))
     return folder
 
 
@@ -29,7 +29,7 @@ def test_a_namespace_exists_once_it_is_pointed_to(home: Home) -> None:
     assert home.names() == []
     folder = home.fresh("notes")
     assert home.names() == [] and home.pointer("notes") is None
-    home.point("notes", folder)
+    home.point("notes", folder, after=home.latest("notes"))
     assert home.names() == ["notes"]
     assert home.incarnation("notes") == folder
     born(home, "0.a-b_c")
@@ -53,7 +53,7 @@ def test_strange_things_in_the_folder_are_not_namespaces(home: Home) -> None:
 def test_a_successor_takes_the_place_in_one_step(home: Home) -> None:
     first, second = born(home, "notes"), home.fresh("notes")
     assert home.incarnation("notes") == first
-    home.point("notes", second)
+    home.point("notes", second, after=home.latest("notes"))
     assert home.incarnation("notes") == second
     assert first.exists(), "readers may still hold it"
 
@@ -72,7 +72,7 @@ def test_a_deleted_namespace_keeps_its_positions_through_its_rebirth(home: Home)
         home.bury("notes", {"log": 8})
 
     again = home.fresh("notes")
-    home.point("notes", again, positions={"log": 7})
+    home.point("notes", again, positions={"log": 7}, after=home.latest("notes"))
     pointer = home.pointer("notes")
     assert pointer is not None and not pointer.deleted and pointer.positions == {"log": 7}
     assert home.incarnation("notes") == again != folder
@@ -126,7 +126,7 @@ def test_of_two_who_point_at_the_same_moment_one_is_told(home: Home, monkeypatch
 
     def point(folder: Path) -> None:
         try:
-            home.point("notes", folder)
+            home.point("notes", folder, after=home.latest("notes"))
         except StoreError as error:
             failed.append(error)
 
@@ -149,7 +149,7 @@ def test_a_damaged_pointer_is_named(home: Home) -> None:
 
 def test_what_nothing_names_and_nobody_writes_is_swept_after_a_grace(home: Home) -> None:
     former, living = born(home, "notes"), home.fresh("notes")
-    home.point("notes", living)
+    home.point("notes", living, after=home.latest("notes"))
     in_work = home.fresh("notes")
     lock = WriterLock(in_work / "writer.lock")
     lock.acquire(take_over=False)

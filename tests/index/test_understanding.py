@@ -212,7 +212,7 @@ def test_what_an_older_index_kept_is_moved_once(tmp_path: Path) -> None:
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     home = Home(tmp_path)
-    home.point("notes", home.fresh("notes"))
+    home.point("notes", home.fresh("notes"), after=home.latest("notes"))
     return home
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from index.errors import WriterBusy, WrongFingerprint
+from index.errors import StoreError, WriterBusy, WrongFingerprint
 from index.home import Home
 from index.models.hashing import HashingEmbedder
 from index.naming import about_document
@@ -92,6 +92,31 @@ class Remote(HashingEmbedder):
 
 def paid(extractor: NotingExtractor) -> Pipeline:
     return replace(small_pipeline(extractor), embedder=Remote(16))
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["new", "deleted-before"])
+def test_whoever_is_late_to_create_a_namespace_replaces_nothing(home: Home, deleted: bool) -> None:
+    """A process was stopped while it created one, and another has filled it since."""
+    pipeline = small_pipeline()
+    if deleted:
+        open_namespace(home, "notes", pipeline).close()
+        home.bury("notes", {"log": 1})
+    event = DocumentEvent(namespace="notes", id="a", text="Ada Moor met Bo Larsen.")
+
+    class Stopped(Home):
+        def fresh(self, name: str) -> Path:
+            found = super().fresh(name)
+            other = open_namespace(home, name, pipeline)
+            apply(other.writer, name, [Accepted(2, 2, event, {"log": 2})], SMALL, other.understand)
+            other.close()
+            return found
+
+    with pytest.raises(StoreError, match="another process"):
+        open_namespace(Stopped(home.data), "notes", pipeline)
+    opened = open_namespace(home, "notes", pipeline)
+    assert opened.writer.manifest.positions == {"log": 2}
+    assert not home.unnamed("notes")
+    opened.close()
 
 
 def test_what_was_paid_for_is_not_read_again(home: Home) -> None:
