@@ -146,6 +146,10 @@ class Manifests:
         """Above every number that was ever used, torn ones included: a number names one state for ever."""
         return max([0, *_numbers(self.folder), *_numbers(self.torn)]) + 1
 
+    def is_newest(self, number: int) -> bool:
+        """Whether none stands that has a larger number."""
+        return max(_numbers(self.folder), default=0) <= number
+
     def exists(self, number: int) -> bool:
         return self.path(number).exists()
 
@@ -186,7 +190,10 @@ class Manifests:
 
         The file is complete and on disk before it gets its name, so a reader never sees half of it.
         """
-        return create(self.path(manifest.number), manifest.model_dump_json().encode())
+        # A number may be free again: what was committed under it was cleaned away, but not what came after.
+        return create(self.path(manifest.number), manifest.model_dump_json().encode()) and self.is_newest(
+            manifest.number
+        )
 
     def set_aside(self, number: int) -> None:
         """Move a manifest that does not hold to torn/; its number stays used."""

@@ -96,18 +96,21 @@ class Writer:
 
         `synced` is what a former writer of this folder left on the disk; where nobody has written since, the first
         checkpoint need not look at those files again. Raises WriterBusy where a process on this machine holds the lock
-        (unless `take_over`), WrongFingerprint where the index was made otherwise, Torn where no manifest holds.
+        (unless `take_over`), WriterFenced where another one opens or writes it meanwhile, WrongFingerprint where the
+        index was made otherwise, Torn where no manifest holds.
         """
         lock = WriterLock(folder / "writer.lock")
         lock.acquire(take_over=take_over)
         try:
             manifests = Manifests(folder / "manifests")
+            # Before anything is read: what others commit from here on takes the number, and nothing of it is undone.
+            number = manifests.next_number()
             newest, segments = newest_holding(folder, manifests)
             newest.require(fingerprint, folder)
             writer = cls(folder, lock, newest, open_tables(folder, newest), segments, embed)
             if synced is not None and synced.number == newest.number:
                 writer.synced = synced
-            writer._commit(cause="open", number=manifests.next_number(), epoch=newest.epoch + 1, delta=None)
+            writer._commit(cause="open", number=number, epoch=newest.epoch + 1, delta=None)
         except BaseException:
             lock.release()
             raise
@@ -276,7 +279,7 @@ class Writer:
         self._history[manifest.number] = manifest.held
 
     def _check_epoch(self) -> None:
-        if self.manifests.exists(self.manifest.number + 1):
+        if not self.manifests.is_newest(self.manifest.number):
             raise self._fenced()
 
     def _fenced(self) -> WriterFenced:

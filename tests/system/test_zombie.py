@@ -11,13 +11,16 @@ from pathlib import Path
 
 import pytest
 
+import index.writer
 from index.errors import StoreError, WriterBusy, WriterFenced
+from index.graph.segment import Segment
 from index.home import Home
 from index.keys import passage_key
-from index.manifest import Manifests
+from index.manifest import Manifest, Manifests
 from index.models.hashing import HashingEmbedder
 from index.plan import Changes
 from index.reader import Reader
+from index.recovery import newest_holding
 from index.types import Document, Extraction, Passage, Triple
 from index.writer import Writer
 from streams.local import Runner
@@ -102,6 +105,36 @@ def test_a_zombie_is_refused_and_invisible(
         assert snapshot.dataset(table).count_rows() == len(rows)
     with pytest.raises(WriterFenced):
         first.commit(change("zombie", "undead words again"), {"log": 4}, 4)
+
+
+def test_whoever_is_stopped_while_it_opens_undoes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Writer.create(tmp_path, MADE, EMBEDDER.embed) as first:
+        first.commit(change("before", "common ground"), {"log": 1}, 1)
+    others = list[Writer]()
+
+    def late(folder: Path, manifests: Manifests) -> tuple[Manifest, dict[str, Segment]]:
+        found = newest_holding(folder, manifests)
+        monkeypatch.undo()
+        others.append(open_second(folder))
+        others[0].commit(change("second", "rightful words"), {"log": 2}, 2)
+        return found
+
+    monkeypatch.setattr(index.writer, "newest_holding", late)
+    with pytest.raises(WriterFenced):
+        open_second(tmp_path)
+    [other] = others
+    other.commit(change("after", "life goes on"), {"log": 3}, 3)
+    assert len(Reader(tmp_path).snapshot.documents_by_id(["before", "second", "after"])) == 3
+
+
+def test_a_number_that_was_cleaned_away_is_not_free(tmp_path: Path) -> None:
+    first = Writer.create(tmp_path, MADE, EMBEDDER.embed)
+    second = open_second(tmp_path)
+    second.commit(change("second", "rightful words"), {"log": 1}, 1)
+    second.manifests.remove(first.manifest.number + 1)
+    with pytest.raises(WriterFenced):
+        first.commit(change("zombie", "undead words"), {"log": 1}, 1)
+    assert Manifests(tmp_path / "manifests").newest().epoch == second.manifest.epoch
 
 
 def test_a_second_writer_is_told_who_holds_the_lock(tmp_path: Path) -> None:
