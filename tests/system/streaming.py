@@ -22,6 +22,7 @@ from kafka.protocol.consumer import OffsetSpec
 from kafka.structs import OffsetAndMetadata
 
 from deploy.assembly import build_pipeline
+from deploy.exits import Exit
 from deploy.settings import Settings
 from index.errors import BrokerUnavailable, NotFound
 from index.home import Home
@@ -167,8 +168,8 @@ class Stream:
         for worker in leaving:
             code = worker.process.wait(PATIENCE)
             self.workers.remove(worker)
-            # One that is told before it can listen ends at once, too.
-            assert code in (0, -signal.SIGTERM), f"worker {worker.number} ended with {code}: {worker.said[-4000:]}"
+            # One that is told before it can listen ends at once, and one that has just been fenced says so.
+            assert code in (Exit.OK, -signal.SIGTERM, Exit.BUSY), f"worker {worker.number} ended with {code}: {worker.said[-4000:]}"
 
     def kill(self, worker: Supervised) -> None:
         self.workers.remove(worker)
