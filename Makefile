@@ -18,7 +18,7 @@ demo: .venv/.runtime ## Index a small story while it changes, and ask it questio
 	@$(BIN)/gistream demo
 
 test: tools ## Run the tests
-	@$(BIN)/python -m pytest -q $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(ARGS)
 
 tools: .venv/.dev ## Install what some tests run beside Python: Prometheus, Kafka and the weights of MiniLM
 	@sh tests/tools.sh

@@ -147,8 +147,9 @@ class Manifests:
         return max([0, *_numbers(self.folder), *_numbers(self.torn)]) + 1
 
     def is_newest(self, number: int) -> bool:
-        """Whether none stands that has a larger number."""
-        return max(_numbers(self.folder), default=0) <= number
+        """Whether none stands that has a larger number; asked at every commit, so it reads names and no numbers."""
+        own = self.path(number).name
+        return all(name <= own for name in os.listdir(self.folder) if name[0].isdigit())
 
     def exists(self, number: int) -> bool:
         return self.path(number).exists()
@@ -190,10 +191,13 @@ class Manifests:
 
         The file is complete and on disk before it gets its name, so a reader never sees half of it.
         """
-        # A number may be free again: what was committed under it was cleaned away, but not what came after.
-        return create(self.path(manifest.number), manifest.model_dump_json().encode()) and self.is_newest(
-            manifest.number
-        )
+        if not create(self.path(manifest.number), manifest.model_dump_json().encode()):
+            return False
+        if self.is_newest(manifest.number):
+            return True
+        # The number was free again: what was committed under it was cleaned away, but not what came after.
+        self.remove(manifest.number)
+        return False
 
     def set_aside(self, number: int) -> None:
         """Move a manifest that does not hold to torn/; its number stays used."""

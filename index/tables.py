@@ -119,7 +119,7 @@ def connect(folder: Path) -> Any:
     os.environ.setdefault("LANCEDB_LOG", "error")
     import lancedb
 
-    return lancedb.connect(str(folder))
+    return lancedb.connect(str(folder), session=_writing_session())
 
 
 @contextmanager
@@ -143,6 +143,14 @@ def _session() -> Any:
     """What all datasets of the process share: parts of indexes once read serve the next versions as well."""
     make: Any = lance.Session  # type: ignore[attr-defined]
     return make(index_cache_size_bytes=INDEX_CACHE_BYTES, metadata_cache_size_bytes=METADATA_CACHE_BYTES)
+
+
+@cache
+def _writing_session() -> Any:
+    """What all writers of the process share. Without it each has a cache of its own, a gigabyte before it is full."""
+    import lancedb
+
+    return lancedb.Session(index_cache_size_bytes=INDEX_CACHE_BYTES, metadata_cache_size_bytes=METADATA_CACHE_BYTES)
 
 
 def version_files(folder: Path, name: str) -> dict[int, Path]:

@@ -153,3 +153,14 @@ def test_rows_are_found_among_given_fragments_only(tables: Tables, wanted: int) 
     assert set(found["id"].to_pylist()) == {f"n{n}" for n in range(wanted) if n % 7}
     assert set(found.column_names) == {"id", "key"}
     assert tables_module.read_among(dataset, [], asked, ["id", "key"]).num_rows == 0
+
+
+def test_writers_share_what_they_keep_of_their_tables(tmp_path: Path) -> None:
+    """Each would have a cache of its own otherwise, which holds a gigabyte before it lets go of anything."""
+    shared = tables_module._writing_session()
+    for name in ("one", "other"):
+        before = shared.approx_num_items
+        made = Tables(tmp_path / name, MADE)
+        made.create()
+        made.add("documents", rows(made, "a"))
+        assert shared.approx_num_items > before

@@ -132,8 +132,10 @@ def test_a_number_that_was_cleaned_away_is_not_free(tmp_path: Path) -> None:
     second = open_second(tmp_path)
     second.commit(change("second", "rightful words"), {"log": 1}, 1)
     second.manifests.remove(first.manifest.number + 1)
+    standing = second.manifests.numbers()
     with pytest.raises(WriterFenced):
         first.commit(change("zombie", "undead words"), {"log": 1}, 1)
+    assert second.manifests.numbers() == standing
     assert Manifests(tmp_path / "manifests").newest().epoch == second.manifest.epoch
 
 
