@@ -169,7 +169,9 @@ class Stream:
             code = worker.process.wait(PATIENCE)
             self.workers.remove(worker)
             # One that is told before it can listen ends at once, and one that has just been fenced says so.
-            assert code in (Exit.OK, -signal.SIGTERM, Exit.BUSY), f"worker {worker.number} ended with {code}: {worker.said[-4000:]}"
+            assert code in (Exit.OK, -signal.SIGTERM, Exit.BUSY), (
+                f"worker {worker.number} ended with {code}: {worker.said[-4000:]}"
+            )
 
     def kill(self, worker: Supervised) -> None:
         self.workers.remove(worker)
