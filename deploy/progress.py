@@ -12,9 +12,9 @@ from typing import Final, Self
 from index.errors import GistreamError, Torn
 from index.home import Home
 from index.metrics import Metrics
+from streams.connection import APPLY, UNDERSTAND
 from streams.marks import Look, Marks
 from streams.position import NOTHING, positions
-from streams.roles import APPLY, UNDERSTAND
 from streams.topic_lag import LagMeter, PartitionLag
 from streams.wire import namespace_partition
 

@@ -24,6 +24,7 @@ from streams.events import validated
 from .assembly import limits
 from .embedders import Embedders
 from .http import HttpServer
+from .logs import log_plainly
 from .measured import MeasuredEmbedder
 from .settings import Settings
 from .stopping import until_signalled
@@ -98,7 +99,7 @@ def serve(server: Server) -> None:
     answers from what is visible, and /health/ready says no. Raises what entering the server raises at the start, and
     GistreamError when the HTTP server ends by itself.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_plainly()
     with until_signalled() as stop, server:
         _log.info("gistream listens on %s", server.url)
         told = None

@@ -10,10 +10,10 @@ from typing import Self
 
 from index.types import DocumentEvent
 from streams.cluster import Cluster, identities
+from streams.connection import APPLY, UNDERSTAND
 from streams.letter_topic import TopicLetters
 from streams.producer import KafkaInbox, Producer
 from streams.register import Register
-from streams.roles import APPLY, UNDERSTAND
 
 from .assembly import connection, limits
 from .settings import Settings

@@ -18,12 +18,14 @@ from index.lock import WriterLock
 from index.metrics import Metrics
 from streams import app
 from streams.cluster import identities
+from streams.connection import UNDERSTAND
 from streams.letter_topic import TopicLetters
 from streams.producer import KafkaInbox, Producer
 from streams.register import Register
-from streams.roles import UNDERSTAND, applying, understanding
+from streams.roles import applying, understanding
 
 from .assembly import build_pipeline, connection, limits, pace
+from .logs import log_plainly
 from .measured import measured
 
 if TYPE_CHECKING:
@@ -52,20 +54,14 @@ def work(settings: Settings, role: RoleName) -> None:
 
         def worker() -> app.Worker:
             pulse = app.Pulse(settings.worker_session_seconds, stalled_seconds=settings.worker_stalled_seconds)
-            found = app.Worker(made, kafka, f"{kafka.prefix}{role}-{socket.gethostname()}-{slot}", pulse)
+            instance = f"{kafka.prefix}{role}-{socket.gethostname()}-{slot}"
+            found = app.Worker(made, kafka, instance, _workers(settings.data) / "faust", pulse)
             metrics.watch("gistream_worker_partitions", lambda: found.partitions)
             metrics.watch("gistream_worker_events_under_way", lambda: found.events_under_way)
             return found
 
         _log.info("%s worker %d begins, as process %d", role, slot, os.getpid())
         app.run(worker)
-
-
-def log_plainly() -> None:
-    """What happens, on standard error, one line each; the clients of Kafka only speak of what is wrong."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for chatty in ("aiokafka", "faust", "mode", "kafka"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 def _role(
@@ -95,7 +91,7 @@ def _role(
 @contextmanager
 def slot_of(data: Path, role: RoleName) -> Iterator[int]:
     """The first number that no worker of this role on this machine has: one that is started again finds its own."""
-    folder = data / "workers"
+    folder = _workers(data)
     folder.mkdir(parents=True, exist_ok=True)
     number = 1
     while True:
@@ -128,3 +124,7 @@ def serve_metrics(settings: Settings, role: RoleName, slot: int, metrics: Metric
             f"the metrics of the {role} worker cannot be shown at port {port}: {error}",
             hint="set worker_metrics_port to another",
         ) from error
+
+
+def _workers(data: Path) -> Path:
+    return data / "workers"

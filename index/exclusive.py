@@ -9,7 +9,7 @@ from uuid import uuid4
 
 def create(path: Path, content: bytes) -> bool:
     """Make a file; False where its name is taken, by whomever. It is complete and on the disk before it has its name,
-    so nobody ever sees half of it. That the name survives a power loss is for `sync_names`.
+    so nobody ever sees half of it. That the name survives a power loss is for `sync` of its folder.
     """
     draft = path.with_name(f".{uuid4().hex}")
     try:
@@ -26,9 +26,9 @@ def create(path: Path, content: bytes) -> bool:
     return True
 
 
-def sync_names(folder: Path) -> None:
-    """Bring the names in a folder onto the disk."""
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: str | Path) -> None:
+    """Bring a file's content, or the names in a folder, onto the disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

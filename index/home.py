@@ -13,7 +13,7 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from .errors import NotFound, StoreError, Torn, WriterBusy
-from .exclusive import create, sync_names
+from .exclusive import create, sync
 from .lock import OPEN_LOCK, WriterLock, alone
 from .types import NAMESPACE_PATTERN, NamespaceName
 
@@ -160,7 +160,7 @@ class Home:
         folder.mkdir(parents=True, exist_ok=True)
         if not create(folder / f"{after + 1}.json", pointer.model_dump_json().encode()):
             raise StoreError(f"namespace {name} was changed by another process at the same moment", hint="try again")
-        sync_names(folder)
+        sync(folder)
 
     def _folder(self, name: str) -> Path:
         try:

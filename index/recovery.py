@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from .errors import StoreError, Torn
+from .exclusive import sync
 from .graph.segment import Segment, read_segment
 from .manifest import Manifest, Manifests
 from .records import TABLES, TableName
@@ -72,18 +74,12 @@ def sync_since(folder: Path, moment: float) -> None:
     """Bring every file and folder changed since `moment` (seconds since 1970) onto the disk."""
     with ThreadPoolExecutor(SYNCED_AT_ONCE) as pool:
         # Asking for the results raises what one of them raised.
-        list(pool.map(_sync, _changed(folder, moment)))
+        list(pool.map(_sync_if_any, _changed(folder, moment)))
 
 
-def _sync(path: str) -> None:
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _sync_if_any(path: str) -> None:
+    with suppress(FileNotFoundError):
+        sync(path)
 
 
 def _changed(folder: Path, moment: float) -> Iterator[str]:

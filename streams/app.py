@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import faust
@@ -26,7 +27,7 @@ from index.errors import BrokerUnavailable, GistreamError, StoreError, WriterFen
 from .connection import Connection
 from .position import NOTHING
 from .share import Role, Share
-from .trouble import PAUSES
+from .trouble import pause
 from .watchdog import Watchdog
 from .window import Entry
 from .wire import Record
@@ -59,8 +60,10 @@ class Pulse:
 class Worker:
     """One member of a role's consumer group. Run it in a process of its own: where it must stop at once, it exits."""
 
-    def __init__(self, role: Role, connection: Connection, instance: str, pulse: Pulse = Pulse()) -> None:
-        """`instance` names this member among those of its group, now and after it was started again."""
+    def __init__(self, role: Role, connection: Connection, instance: str, folder: Path, pulse: Pulse = Pulse()) -> None:
+        """`instance` names this member among those of its group, now and after it was started again. `folder` is for
+        Faust, which makes one that stays empty.
+        """
         self._role = role
         self._pulse = pulse
         self._share: Share | None = None
@@ -72,7 +75,7 @@ class Worker:
         self._revocations = 0
         self._watchdog = Watchdog(pulse.stalled_seconds)
         self._topic = role.topic.topic
-        self._app = self._faust(connection, instance)
+        self._app = self._faust(connection, instance, folder)
 
     @property
     def partitions(self) -> int:
@@ -121,13 +124,14 @@ class Worker:
         except Exception as error:
             _log.warning("the client of Kafka does not end: %r", error)
 
-    def _faust(self, connection: Connection, instance: str) -> faust.App:
+    def _faust(self, connection: Connection, instance: str, folder: Path) -> faust.App:
         seconds = self._pulse.session_seconds
         app = faust.App(
             connection.group(self._role.name),
             broker=[f"aiokafka://{address}" for address in connection.bootstrap.split(",")],
             broker_credentials=_credentials(connection),
             store="memory://",
+            datadir=folder,
             agent_supervisor=CrashingSupervisor,
             consumer_group_instance_id=instance,
             consumer_auto_offset_reset="earliest",
@@ -167,9 +171,9 @@ class Worker:
             except GistreamError as error:
                 if not error.recoverable:
                     raise
-                pause = PAUSES[min(failures, len(PAUSES) - 1)]
-                _log.warning("%d records are taken again in %.1f s: %s", len(events), pause, error)
-                await asyncio.sleep(pause)
+                seconds = pause(failures)
+                _log.warning("%d records are taken again in %.1f s: %s", len(events), seconds, error)
+                await asyncio.sleep(seconds)
                 failures += 1
         if share is not None and share is self._share and (full := share.window.full()):
             self._paused |= {TP(self._topic, partition) for partition in full}

@@ -26,6 +26,11 @@ UNDERSTOOD: Final = "understood"
 DEAD_LETTERS: Final = "dead-letters"
 """What could not be indexed, with the reason."""
 
+UNDERSTAND: Final = "understand"
+"""The role that reads `documents` and tells of them in `understood`."""
+APPLY: Final = "apply"
+"""The role that reads `understood` and commits."""
+
 BOOTSTRAP_SECONDS: Final = 10.0
 """How long a client looks for a broker before it says that there is none."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from index.errors import StoreError
+from index.exclusive import sync
 
 _APPLICATION = int.from_bytes(b"gist")
 _FORMAT = 1
@@ -146,8 +146,4 @@ def _make_folder(folder: Path) -> None:
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for made in missing:
-        descriptor = os.open(made.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(made.parent)

@@ -48,6 +48,7 @@ class Ledger:
             self.reached = Reached(epoch=1 if newest is None else newest.epoch + 1, position=position)
             # What was written and removed again meanwhile may have left its number free, but not those behind it.
             if self._create(number, self.reached) and self._next_number() == number + 1:
+                self._number = number
                 return
 
     @property
@@ -57,6 +58,9 @@ class Ledger:
 
     def check(self) -> None:
         """Raises WriterFenced where another worker holds the partition by now."""
+        if self._next_number() == self._number + 1:
+            # Nobody wrote behind us, and whoever takes over does.
+            return
         newest = self._newest()
         if newest is not None and newest.epoch > self.reached.epoch:
             raise WriterFenced(
@@ -70,10 +74,11 @@ class Ledger:
             return
         reached = Reached(epoch=self.reached.epoch, position=position)
         while True:
+            # In this order: whoever takes over in between takes the number of ours, and is seen at the next turn.
+            number = self._next_number()
             self.check()
-            # A record of an older epoch may have taken the number: it does not count, and the next one is ours.
-            if self._create(self._next_number(), reached):
-                self.reached = reached
+            if self._create(number, reached):
+                self._number, self.reached = number, reached
                 return
 
     def _newest(self) -> Reached | None:

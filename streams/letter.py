@@ -56,12 +56,8 @@ class Letters(Protocol):
         """Keep a letter durably and return its number. `position`: its event's in `source`."""
         ...
 
-    def count(self) -> int:
-        """How many letters wait."""
-        ...
 
-
-class RecordLetters(Protocol):
+class RecordLetters(Letters, Protocol):
     """The same, and what takes records of Kafka that are no events."""
 
     def put(
@@ -80,13 +76,13 @@ class RecordLetters(Protocol):
         """See Letters. `payload` None is a tombstone, and `key` the key of its record."""
         ...
 
-    def count(self) -> int:
-        """How many letters wait."""
-        ...
-
 
 class LetterBox(Letters, Protocol):
     """Keeps letters until someone repairs or drops them."""
+
+    def count(self) -> int:
+        """How many letters wait."""
+        ...
 
     def waiting(self, *, limit: int = 100, after: int = 0) -> Sequence[DeadLetter]:
         """Letters that wait, oldest first, at most `limit` with a number above `after`."""

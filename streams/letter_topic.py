@@ -188,8 +188,8 @@ class TopicLetters:
             yield
 
     def _open(self) -> Any:
-        consumer = KafkaConsumer(
-            **self._producer.connection.client(),
+        consumer = self._producer.connection.opened(
+            KafkaConsumer,
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="earliest",

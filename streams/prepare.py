@@ -19,7 +19,7 @@ from .batch import is_fault_of_the_event
 from .buy import Begun, Buyer
 from .extract.base import PaidExtractor
 from .pipeline import Pipeline
-from .trouble import PAUSES, Troubles
+from .trouble import Troubles, pause
 from .window import Entry, Window
 
 MOST_AT_ONCE: Final = 256
@@ -186,10 +186,10 @@ class Preparer:
         except GistreamError as error:
             if not error.recoverable:
                 raise
-            pause = PAUSES[min(self._failures, len(PAUSES) - 1)]
-            _log.warning("%d understood events are sent again in %.1f s: %s", len(told), pause, error)
+            seconds = pause(self._failures)
+            _log.warning("%d understood events are sent again in %.1f s: %s", len(told), seconds, error)
             self._failures += 1
-            self._stopping.wait(pause)
+            self._stopping.wait(seconds)
             return True
         self._failures = 0
         for name, entries in self._unsent:

@@ -18,7 +18,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from index.errors import Torn, WrongTopics
-from index.exclusive import create, sync_names
+from index.exclusive import create, sync
 
 from .connection import DOCUMENTS, UNDERSTOOD, Connection
 
@@ -160,7 +160,7 @@ def _create(path: Path, content: bytes) -> bool:
     path.parent.mkdir(parents=True, exist_ok=True)
     if not create(path, content):
         return False
-    sync_names(path.parent)
+    sync(path.parent)
     return True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Unpack
+from typing import Unpack
 
 from index.home import Home
 from index.metrics import Metrics
@@ -14,7 +14,7 @@ from index.types import Accepted
 
 from .applier import Applier, Options
 from .arrived import Arrived
-from .connection import UNDERSTOOD
+from .connection import APPLY, UNDERSTAND, UNDERSTOOD
 from .events import Limits
 from .extract.base import PaidExtractor
 from .extract.unbought import Unbought
@@ -27,9 +27,6 @@ from .register import Register
 from .share import Role, Work
 from .window import Window
 from .wire import Record, document_event, document_record, namespace_partition, understood_event, understood_headers
-
-UNDERSTAND: Final = "understand"
-APPLY: Final = "apply"
 
 
 def understanding(

@@ -12,9 +12,9 @@ from kafka import KafkaConsumer, TopicPartition
 from index.errors import WrongTopics
 
 from .cluster import Cluster
-from .connection import DOCUMENTS, UNDERSTOOD, Connection
+from .connection import APPLY, DOCUMENTS, UNDERSTAND, UNDERSTOOD, Connection
 
-READS: Final[Mapping[str, str]] = {"understand": DOCUMENTS, "apply": UNDERSTOOD}
+READS: Final[Mapping[str, str]] = {UNDERSTAND: DOCUMENTS, APPLY: UNDERSTOOD}
 """Which topic each role of a worker reads."""
 
 _LOOK_SECONDS: Final = 2.0

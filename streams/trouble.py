@@ -6,9 +6,13 @@ import logging
 import time
 
 PAUSES = (0.2, 1.0, 5.0, 20.0)
-"""Seconds before a namespace is tried again; the last one repeats."""
 
 _log = logging.getLogger(__name__)
+
+
+def pause(failures: int) -> float:
+    """Seconds before something is tried again that failed so often before."""
+    return PAUSES[min(failures, len(PAUSES) - 1)]
 
 
 class Troubles:
@@ -44,7 +48,7 @@ class Troubles:
             _log.error("namespace %s is not being indexed: %s: %s", name, type(error).__name__, error)
         self._errors[name] = error
         self._failures[name] = failures + 1
-        self._not_before[name] = time.monotonic() + PAUSES[min(failures, len(PAUSES) - 1)]
+        self._not_before[name] = time.monotonic() + pause(failures)
 
     def over(self, name: str) -> None:
         """A batch of the namespace was applied."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import pytest
+
+GISTREAM: Final = (sys.executable, "-c", "from deploy.cli import main; main()")
+"""The command, as it runs in a process of its own; its arguments follow."""
 
 
 def wait_until(condition: Callable[[], bool], *, timeout: float = 10.0, what: str = "the condition") -> None:

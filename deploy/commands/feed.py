@@ -157,10 +157,11 @@ def _follow(settings: Settings, entries: list[Entry], names: list[str], no_wait:
 
     from ..assembly import open_book
     from ..feeding import LOOK_SECONDS, Feeding, check_free
+    from ..logs import log_plainly
     from ..sending import sending
     from ..stopping import until_signalled
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_plainly()
     check_free(settings, entries)
     with (
         until_signalled() as stop,

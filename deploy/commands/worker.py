@@ -31,16 +31,14 @@ def worker(
     that `gistream topics create` makes. A worker that ends is started again. Example: gistream worker --role all
     """
     from index.errors import BadRequest
-    from index.home import Home
     from streams.cluster import identities
+    from streams.connection import APPLY, UNDERSTAND
     from streams.register import Register
-    from streams.roles import APPLY, UNDERSTAND, start_over
 
-    from ..assembly import connection
-    from ..lag import left_in_log
+    from ..assembly import connection, log_path
+    from ..logs import log_plainly
     from ..stopping import until_signalled
     from ..supervisor import on_a_leash, supervise, worker_command
-    from ..worker import log_plainly, work
 
     settings = configured(data=data)
     if unsupervised or leashed:
@@ -52,6 +50,8 @@ def worker(
             )
         if leashed:
             on_a_leash()
+        from ..worker import work
+
         work(settings, role)
         return
     log_plainly()
@@ -59,13 +59,21 @@ def worker(
     settings.data.mkdir(parents=True, exist_ok=True)
     register = Register.open(settings.data, connection(settings), identities)
     roles = [UNDERSTAND, APPLY] if role == "all" else [role]
-    if left := left_in_log(settings):
-        show.message(
-            f"{left} events wait in the log of this folder, which nobody reads while Kafka is set; "
-            "run `gistream serve` without it until they are applied"
-        )
-    for one in roles if from_start else ():
-        start_over(Home(settings.data), one, register)
+    # The supervisor stays small: what only its children need is not loaded for it.
+    if log_path(settings).exists():
+        from ..lag import left_in_log
+
+        if left := left_in_log(settings):
+            show.message(
+                f"{left} events wait in the log of this folder, which nobody reads while Kafka is set; "
+                "run `gistream serve` without it until they are applied"
+            )
+    if from_start:
+        from index.home import Home
+        from streams.roles import start_over
+
+        for one in roles:
+            start_over(Home(settings.data), one, register)
     with until_signalled() as stop:
         code = supervise({one: worker_command(one, ["--data", str(settings.data)]) for one in roles}, stop)
     raise typer.Exit(code)

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError, UnknownTopicOrPartitionError, for_code
 
-from index.errors import FeedError, InvalidEvent, NotFound
+from index.errors import BrokerError, FeedError, InvalidEvent, NotFound
 
 from ..connection import Connection
 from ..events import DEFAULT_LIMITS, Limits
@@ -89,7 +89,7 @@ class Topic:
         """See Feed. Raises NotFound where there is no such topic."""
         try:
             yield from self._steps(memory)
-        except KafkaError as error:
+        except (KafkaError, BrokerError) as error:
             reason = f"the topic {self.name} at {self._connection.bootstrap} cannot be read"
             hint = "see whether the broker is up, and check its address, security, user and certificates"
             raise FeedError(f"{reason}: {type(error).__name__}: {error}", hint=hint) from error
@@ -104,7 +104,7 @@ class Topic:
                     ends = consumer.end_offsets(partitions, timeout_ms=_ANSWER_SECONDS * 1000)
                     if any(ends[partition] != self._read[partition.partition] for partition in partitions):
                         return
-        except KafkaError as error:
+        except (KafkaError, BrokerError) as error:
             # The poll that follows tells what is wrong, if it still is.
             _log.info("the topic %s cannot be looked at: %s", self.name, error)
 
@@ -184,7 +184,7 @@ class Topic:
 
     def _described(self) -> tuple[str, list[int]]:
         """Id and partitions of the topic. Raises NotFound."""
-        with closing(KafkaAdminClient(**self._connection.client())) as admin:
+        with closing(self._connection.opened(KafkaAdminClient)) as admin:
             [topic] = admin.describe_topics([self.name])
         error = for_code(topic["error_code"])
         if error is UnknownTopicOrPartitionError:
@@ -195,8 +195,8 @@ class Topic:
         return str(topic["topic_id"]), sorted(one["partition_index"] for one in topic["partitions"])
 
     def _consumer(self) -> KafkaConsumer:
-        return KafkaConsumer(
-            **self._connection.client(),
+        return self._connection.opened(
+            KafkaConsumer,
             enable_auto_commit=False,
             # Where to go on when records are gone is decided here, and told.
             auto_offset_reset="none",

@@ -69,7 +69,7 @@ class Feeding:
 
     def _run(self) -> None:
         started, count = time.time(), 0
-        with self.installation.inbox() as inbox:
+        with self.installation.producer() as inbox:
             while not self._over.wait(max(0.0, started + count / self.per_second - time.time())):
                 number = self.chance.randrange(10**9)
                 [event] = named(documents(1, 1, start=number), f"n{self.chance.randrange(self.namespaces)}")
@@ -163,7 +163,7 @@ def measure(
     report: dict[str, Any] = {"namespaces": namespaces, "documents_per_second": per_second, "minutes": minutes}
     with installation.worker(log=folder / "worker.log", worker_metrics_port=port) as worker:
         begun = time.time()
-        with installation.inbox() as inbox:
+        with installation.producer() as inbox:
             for number in range(namespaces):
                 inbox.append(named(documents(1, 1, start=number), f"n{number}"))
         wait_for(lambda: installation.documents() >= namespaces, every=2.0, within=2.0 * namespaces + 60)
@@ -190,7 +190,7 @@ def measure(
 
         begun = time.time()
         with Feeding(installation, namespaces, per_second, chance) as beside:
-            with installation.inbox() as inbox:
+            with installation.producer() as inbox:
                 inbox.append(named(documents(backlog, 1), HOT))
             samples = [Sample.of(worker)]
 

@@ -105,7 +105,7 @@ def measure(
             for role, files in logs.items()
         }
         wait_for(lambda: all(are_members(files) for files in logs.values()))
-        with installation.inbox() as inbox:
+        with installation.producer() as inbox:
             inbox.append(events)
         pids = {role: [pid for one in found for pid in children(one).values()] for role, found in started.items()}
         pids |= {"model": [endpoint.pid], "broker": [cluster.pid]}

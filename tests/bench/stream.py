@@ -69,7 +69,7 @@ def embedded(folder: Path, events: list[DocumentEvent]) -> float:
 
 def through_kafka(installation: Installation, folder: Path, events: list[DocumentEvent]) -> dict[str, float]:
     """Passages per second through both workers, and how long they took to start."""
-    with installation.inbox() as inbox:
+    with installation.producer() as inbox:
         inbox.append(events)
     begun = time.time()
     log = folder / "worker.log"
@@ -123,7 +123,7 @@ class Sending:
 
     def _run(self) -> None:
         started = time.time()
-        with self._installation.inbox() as inbox:
+        with self._installation.producer() as inbox:
             for place, event in enumerate(self._events):
                 time.sleep(max(0.0, started + place / self._per_second - time.time()))
                 moment = time.time()
@@ -152,7 +152,7 @@ def lags(installation: Installation, sent: dict[Token, float], name: str = "benc
 def freshness(cluster: Cluster, folder: Path, per_second: float, seconds: float) -> dict[str, Any]:
     folder.mkdir()
     installation = Installation(folder / "data", cluster.bootstrap, "fresh-")
-    with installation.inbox() as inbox:
+    with installation.producer() as inbox:
         inbox.append(list(documents(200, PASSAGES_PER_DOCUMENT)))
     with installation.worker(log=folder / "worker.log"):
         wait_for(lambda: installation.documents() >= 200)
@@ -169,7 +169,7 @@ def recovery(cluster: Cluster, folder: Path, kills: int) -> dict[str, Any]:
     folder.mkdir()
     installation = Installation(folder / "data", cluster.bootstrap, "recovery-")
     found: dict[str, list[float]] = {"apply": [], "understand": [], "supervisor": []}
-    with installation.inbox() as inbox:
+    with installation.producer() as inbox:
         inbox.append(list(documents(50, 1)))
 
     def next_commit(after: float) -> float:

@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,10 +22,9 @@ from streams.connection import Connection
 from streams.producer import KafkaInbox
 from streams.register import Register
 from streams.topics import Layout, create
+from tests.support import GISTREAM
 
 Supervised = subprocess.Popen[bytes]
-
-_GISTREAM = [sys.executable, "-c", "from deploy.cli import main; main()"]
 
 
 class Installation:
@@ -38,21 +36,22 @@ class Installation:
         self.connection = Connection(bootstrap, prefix)
         create(self.connection, Layout(partitions))
         self.register = Register.open(data, self.connection, identities)
-        variables = {name.upper(): str(value) for name, value in settings.items()}
-        variables |= {"DATA": str(data), "KAFKA_BOOTSTRAP": bootstrap, "KAFKA_PREFIX": prefix}
-        self.environment = os.environ | {f"GISTREAM_{name}": value for name, value in variables.items()}
+        own = {"data": data, "kafka_bootstrap": bootstrap, "kafka_prefix": prefix}
+        others = {name: value for name, value in os.environ.items() if not name.startswith("GISTREAM_")}
+        self.environment = others | variables(own | settings)
 
-    def inbox(self) -> KafkaInbox:
+    def producer(self) -> KafkaInbox:
         """A producer of events; close it."""
         return KafkaInbox(self.connection, self.register)
 
     @contextmanager
     def worker(self, role: str = "all", *, log: Path = Path(os.devnull), **settings: object) -> Iterator[Supervised]:
         """A supervised worker that is told to stop in the end; what it says goes to the end of `log`."""
-        more = {f"GISTREAM_{name.upper()}": str(value) for name, value in settings.items()}
-        command = [*_GISTREAM, "worker", "--role", role]
+        command = [*GISTREAM, "worker", "--role", role]
         with log.open("ab") as output:
-            process = subprocess.Popen(command, env=self.environment | more, stdout=output, stderr=output)
+            process = subprocess.Popen(
+                command, env=self.environment | variables(settings), stdout=output, stderr=output
+            )
         try:
             yield process
         finally:
@@ -71,6 +70,11 @@ class Installation:
         """Documents in the newest snapshots of all namespaces."""
         found = (self.newest(name) for name in self.home.names())
         return sum(manifest.counts.documents for manifest in found if manifest is not None)
+
+
+def variables(settings: Mapping[str, object]) -> dict[str, str]:
+    """Settings as the environment gives them."""
+    return {f"GISTREAM_{name.upper()}": str(value) for name, value in settings.items()}
 
 
 def children(process: Supervised) -> dict[str, int]:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from deploy.settings import Settings
-from tests.support import wait_until
+from tests.support import GISTREAM, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 LOG = "server.log"
 WORKER_LOG = "worker.log"
-_COMMAND = [sys.executable, "-c", "from deploy.cli import main; main()", "serve", "--port", "0"]
+_COMMAND = (*GISTREAM, "serve", "--port", "0")
 _STARTED = re.compile(r"gistream listens on (\S+)\n")
 
 
@@ -52,7 +51,7 @@ def worker(settings: Settings, role: str = "all") -> Iterator[subprocess.Popen[b
     environment |= {f"GISTREAM_{name.upper()}": str(value) for name, value in given.items()}
     settings.data.mkdir(parents=True, exist_ok=True)
     with open(settings.data / WORKER_LOG, "wb") as log:
-        command = [sys.executable, "-c", "from deploy.cli import main; main()", "worker", "--role", role]
+        command = [*GISTREAM, "worker", "--role", role]
         running = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=settings.data)
     try:
         yield running

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,12 +19,12 @@ from index.home import Home
 from query.status import sizes
 from streams.local import Runner
 from streams.log import Log
+from tests.support import GISTREAM
 
 from ..support import wait_until
 from .terminal import Terminal, lines
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = [sys.executable, "-c", "from deploy.cli import main; main()"]
 
 
 @pytest.fixture
@@ -91,7 +90,7 @@ def test_what_only_one_may_do_says_who_does_it(gistream: Terminal, settings: Set
 
 def test_a_slow_pipe_is_indexed_as_it_flows_and_ctrl_c_keeps_it(gistream: Terminal, settings: Settings) -> None:
     running = subprocess.Popen(
-        [*COMMAND, "ingest", "notes", "-"], cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*GISTREAM, "ingest", "notes", "-"], cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert running.stdin is not None and running.stderr is not None
     try:
@@ -116,7 +115,7 @@ def test_to_look_loads_neither_tables_nor_models(gistream: Terminal, settings: S
     program = "import sys; from deploy.cli import run; run(sys.argv[1:]); print(*sys.modules)"
     for arguments in (("status",), ("snapshots", "notes"), ("dead-letters", "list")):
         ended = subprocess.run(
-            [*COMMAND[:2], program, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60
+            [*GISTREAM[:2], program, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60
         )
         assert ended.returncode == 0, ended.stderr
         loaded = set(ended.stdout.splitlines()[-1].split())

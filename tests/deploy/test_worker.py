@@ -17,9 +17,10 @@ from deploy.settings import Settings
 from deploy.worker import metrics_port, serve_metrics, slot_of
 from index.errors import BadRequest
 from index.metrics import Metrics
+from tests.support import GISTREAM
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = [sys.executable, "-c", "from deploy.cli import main; main()", "worker"]
+COMMAND = (*GISTREAM, "worker")
 HOLD = """
 import sys
 from pathlib import Path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from index.exclusive import create, sync_names
+from index.exclusive import create, sync
 
 
 def test_one_of_many_makes_it(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_one_of_many_makes_it(tmp_path: Path) -> None:
     assert made.count(True) == 1
     assert path.read_bytes() == contents[made.index(True)]
     assert list(tmp_path.iterdir()) == [path]
-    sync_names(tmp_path)
+    sync(tmp_path)
 
 
 def test_what_is_there_stays(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from index.errors import WriterFenced
+from index.exclusive import create
 from streams.ledger import KEPT, Ledger, Reached
 from streams.position import NOTHING
 
@@ -155,6 +157,35 @@ def test_one_that_comes_in_between_is_not_overlooked(
     ledger.check()
     with pytest.raises(WriterFenced):
         others[0].check()
+
+
+@pytest.mark.parametrize("looks", [0, 1, 2])
+def test_one_that_takes_over_while_another_advances_is_seen_by_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    """However often that one has looked at the numbers by then: its next record may not hide the other's."""
+    ledger, others, next_number = Ledger(tmp_path), list[Ledger](), Ledger._next_number
+    seen = count()
+
+    def taken_over() -> None:
+        if not others and next(seen) == looks:
+            monkeypatch.undo()
+            others.append(Ledger(tmp_path))
+
+    def interrupted(self: Ledger) -> int:
+        taken_over()
+        return next_number(self)
+
+    def created(path: Path, content: bytes) -> bool:
+        taken_over()
+        return create(path, content)
+
+    monkeypatch.setattr(Ledger, "_next_number", interrupted)
+    monkeypatch.setattr("streams.ledger.create", created)
+    with pytest.raises(WriterFenced):
+        ledger.advance(7)
+    assert others[0].position == NOTHING
+    others[0].check()
 
 
 def test_of_many_that_open_it_at_once_one_holds_it(tmp_path: Path) -> None:

@@ -137,7 +137,6 @@ class Case:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trouble, "PAUSES", (0.0,))
-    monkeypatch.setattr(streams.prepare, "PAUSES", (0.0,))
 
 
 def test_what_costs_nothing_passes_and_is_read_by_nobody(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from index.writer import Writer
 from streams import trouble
 from streams.applier import Applier, Pace
 from streams.apply import apply
+from streams.connection import APPLY, UNDERSTAND
 from streams.extract.base import Text
 from streams.pipeline import Pipeline
 from streams.position import NOTHING
@@ -28,7 +29,7 @@ from streams.prepare import Preparer
 from streams.rebuild import rebuild, verify
 from streams.register import Register
 from streams.renewal import Renewal
-from streams.roles import APPLY, UNDERSTAND, ledgers, start_over
+from streams.roles import ledgers, start_over
 from streams.share import Share
 from streams.wire import namespace_partition
 

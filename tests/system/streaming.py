@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,20 +24,17 @@ from deploy.assembly import build_pipeline
 from deploy.exits import Exit
 from deploy.settings import Settings
 from index.errors import BrokerUnavailable, NotFound
-from index.home import Home
 from index.manifest import Manifests
 from index.reader import Reader
 from index.token import Token
 from index.types import DocumentEvent
-from streams.cluster import Cluster, identities
-from streams.connection import DEAD_LETTERS, DOCUMENTS, UNDERSTOOD, Connection
+from streams.cluster import Cluster
+from streams.connection import DEAD_LETTERS, DOCUMENTS, UNDERSTOOD
 from streams.position import NOTHING, positions
-from streams.producer import KafkaInbox
 from streams.rebuild import verify
-from streams.register import Register
-from streams.topics import Layout, create
 from streams.wire import document_event, document_record
-from tests.support import wait_until
+from tests.broker.installation import Installation, variables
+from tests.support import GISTREAM, wait_until
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LOG: Final = "workers.log"
@@ -54,7 +50,6 @@ Where = Literal["nothing", "beginning", "end"]
 Row = tuple[int, bool, str, str]
 """Version, whether it is a tombstone, title and text of a document."""
 
-_COMMAND = [sys.executable, "-c", "from deploy.cli import main; main()"]
 _BEGUN = re.compile(r"(understand|apply) worker (\d+) begins, as process (\d+)")
 
 
@@ -66,7 +61,7 @@ class Supervised:
         self._log = log
         with open(log, "wb") as said:
             self.process = subprocess.Popen(
-                [*_COMMAND, "worker", *arguments], env=environment, stdout=said, stderr=said, cwd=ROOT
+                [*GISTREAM, "worker", *arguments], env=environment, stdout=said, stderr=said, cwd=ROOT
             )
 
     @property
@@ -114,23 +109,14 @@ def lives(pid: int) -> bool:
     return state not in ("", "Z", "Z+", "Zs")
 
 
-class Stream:
+class Stream(Installation):
     """A data folder and its topics, with workers that come and go; every figure that a report needs."""
 
     def __init__(self, folder: Path, bootstrap: str, prefix: str, **settings: Any) -> None:
-        self.data = folder / "data"
-        self.settings = Settings(
-            data=self.data,
-            kafka_bootstrap=bootstrap,
-            kafka_prefix=prefix,
-            worker_session_seconds=SESSION_SECONDS,
-            **settings,
-        )
-        self.connection = Connection(bootstrap, prefix=prefix)
-        self.home = Home(self.data)
-        create(self.connection, Layout(partitions=PARTITIONS))
-        self.register = Register.open(self.data, self.connection, identities)
-        self.inbox = KafkaInbox(self.connection, self.register)
+        given = {"worker_session_seconds": SESSION_SECONDS, **settings}
+        super().__init__(folder / "data", bootstrap, prefix, partitions=PARTITIONS, **given)
+        self.settings = Settings(data=self.home.data, kafka_bootstrap=bootstrap, kafka_prefix=prefix, **given)
+        self.inbox = self.producer()
         self.workers: list[Supervised] = []
         self.sent: dict[str, DocumentEvent] = {}
         """What was acknowledged, by token."""
@@ -141,23 +127,17 @@ class Stream:
         self.kills = 0
         self._started = 0
         self._folder = folder
-        self._given = {"kafka_bootstrap": bootstrap, "kafka_prefix": prefix, **settings}
         self._seen: defaultdict[str, dict[str, int]] = defaultdict(dict)
-
-    def environment(self) -> dict[str, str]:
-        found = {name: value for name, value in os.environ.items() if not name.startswith("GISTREAM_")}
-        found |= {"GISTREAM_DATA": str(self.data), "GISTREAM_WORKER_SESSION_SECONDS": str(SESSION_SECONDS)}
-        return found | {f"GISTREAM_{name.upper()}": str(value) for name, value in self._given.items()}
 
     def configure(self, **settings: Any) -> None:
         """Give workers that are started from now on other settings."""
-        self._given |= settings
+        self.environment |= variables(settings)
 
     def start(self, role: str = "all", *options: str) -> Supervised:
         """Start one more worker."""
         self._started += 1
         log = self._folder / f"worker-{self._started}.log"
-        worker = Supervised(self._started, ["--role", role, *options], self.environment(), log)
+        worker = Supervised(self._started, ["--role", role, *options], self.environment, log)
         self.workers.append(worker)
         return worker
 

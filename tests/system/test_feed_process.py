@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,9 @@ from deploy.settings import Settings
 from index.errors import GistreamError
 from index.home import Home
 from index.reader import Reader
-from tests.support import wait_until
+from tests.support import GISTREAM, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = [sys.executable, "-c", "from deploy.cli import main; main()"]
 
 
 class Watched:
@@ -37,10 +35,10 @@ class Watched:
         }
 
     def run(self, *arguments: str) -> None:
-        subprocess.run([*COMMAND, *arguments], env=self.environment, cwd=self.root, check=True, timeout=120)
+        subprocess.run([*GISTREAM, *arguments], env=self.environment, cwd=self.root, check=True, timeout=120)
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([*COMMAND, *arguments], env=self.environment, cwd=self.root)
+        return subprocess.Popen([*GISTREAM, *arguments], env=self.environment, cwd=self.root)
 
     def files(self) -> dict[str, str]:
         return {path.relative_to(self.root).as_posix(): path.read_text() for path in sorted(self.root.rglob("*.txt"))}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -32,6 +31,7 @@ from streams.local import Runner
 from streams.log import Log
 from streams.pipeline import Pipeline
 from streams.rebuild import verify
+from tests.support import GISTREAM
 
 from ..streams import model_endpoint as endpoints
 from ..streams.model_endpoint import Endpoint, Fault, serving
@@ -231,5 +231,5 @@ def variables(folder: Path, endpoint: Endpoint) -> dict[str, str]:
 
 
 def ingesting(lines: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", "from deploy.cli import main; main()", "ingest", NAMESPACE, str(lines), "--json"]
+    command = [*GISTREAM, "ingest", NAMESPACE, str(lines), "--json"]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

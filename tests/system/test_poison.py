@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from index.types import DocumentEvent
-from streams.connection import DOCUMENTS
+from streams.connection import DOCUMENTS, UNDERSTAND
 from streams.letter import DeadLetter
 from streams.letter_topic import TopicLetters
 from streams.producer import Outgoing
-from streams.roles import UNDERSTAND, start_over
+from streams.roles import start_over
 from streams.wire import document_record, key_partition
 from tests.broker.cluster import Cluster
 from tests.broker.installation import Installation
 from tests.streams.poison import LIMITS, corpus
-from tests.support import wait_until
+from tests.support import GISTREAM, wait_until
 
 PARTITIONS = 3
 WAIT_SECONDS = 120.0
@@ -32,7 +31,7 @@ def good(number: int) -> DocumentEvent:
 
 def gistream(installation: Installation, *arguments: str, stdin: str = "", code: int = 0, **settings: int) -> Any:
     """What a command says in JSON. `settings` hold for it, and not for the workers."""
-    command = [sys.executable, "-c", "from deploy.cli import main; main()", *arguments, "--json"]
+    command = [*GISTREAM, *arguments, "--json"]
     own = {f"GISTREAM_{name.upper()}": str(value) for name, value in settings.items()}
     ended = subprocess.run(
         command, env=installation.environment | own, input=stdin, capture_output=True, text=True, timeout=WAIT_SECONDS
@@ -58,7 +57,7 @@ def test_poison_of_every_kind_becomes_a_letter_and_stops_nothing(
         # Something good is behind everything bad, in its own partition too.
         key, value = document_record(good(number))
         records.append(Outgoing(DOCUMENTS, key_partition(key, PARTITIONS), key, value))
-    with installation.inbox() as inbox, TopicLetters(inbox, lambda: inbox) as letters:
+    with installation.producer() as inbox, TopicLetters(inbox, lambda: inbox) as letters:
         offsets = inbox.send(records)
         with installation.worker(log=tmp_path / "worker.log"):
             wait_until(lambda: installation.documents() == len(poison), timeout=WAIT_SECONDS, what="the good events")

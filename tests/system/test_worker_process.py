@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,12 +13,12 @@ import pytest
 
 from deploy.exits import Exit
 from tests.broker.cluster import Cluster
-from tests.support import wait_until
+from tests.support import GISTREAM, wait_until
 
 from .stream_histories import History, Sending
 from .streaming import PATIENCE, ROOT, Stream, installation, lives
 
-COMMAND = [sys.executable, "-c", "from deploy.cli import main; main()", "worker"]
+COMMAND = (*GISTREAM, "worker")
 
 
 @pytest.fixture
