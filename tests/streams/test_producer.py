@@ -112,6 +112,42 @@ def test_a_missing_topic_is_named_in_time(
         producer.send([Outgoing(UNDERSTOOD, 0, b"k", b"v")])
 
 
+def test_nobody_hears_of_a_record_before_it_is_stored(inbox: KafkaInbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producing, "KafkaProducer", _Held)
+    monkeypatch.setattr(_Held, "asked", threading.Event())
+    monkeypatch.setattr(_Held, "released", threading.Event())
+    offsets = list[int]()
+    with Producer(inbox.connection, LIMITS) as producer:
+        sending = threading.Thread(target=lambda: offsets.extend(producer.send([Outgoing(UNDERSTOOD, 1, b"k", b"v")])))
+        sending.start()
+        try:
+            assert _Held.asked.wait(30)
+            sending.join(0.5)
+            assert sending.is_alive() and not offsets, "it was told before it was stored"
+        finally:
+            _Held.released.set()
+            sending.join(30)
+    assert offsets == [0]
+
+
+class _Held(KafkaProducer):  # type: ignore[misc]
+    """Hands no batch to its broker until it is released."""
+
+    asked: threading.Event
+    released: threading.Event
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._deliver = self._sender._client.send
+        self._sender._client.send = self._hold
+
+    def _hold(self, node: int, request: Any, **options: Any) -> Any:
+        if isinstance(request, ProduceRequest):
+            _Held.asked.set()
+            _Held.released.wait(60)
+        return self._deliver(node, request, **options)
+
+
 def test_nothing_is_stored_behind_a_record_that_failed(inbox: KafkaInbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """The network is broken until the client gives the first record up; the next one has a minute more then."""
     monkeypatch.setattr(producing, "DELIVERY_SECONDS", 1.5)
