@@ -37,7 +37,7 @@ format: .venv/.dev ## Put the code into its standard form
 
 install: .venv/.runtime ## Install the gistream command into .venv
 
-soak: .venv/.dev ## Run the random histories at full length; figures go to build/soak/
+soak: tools ## Run the random histories at full length; figures go to build/soak/
 	@$(BIN)/python -m pytest -q -m soak --hypothesis-profile=soak --timeout=0 $(ARGS)
 
 bench: .venv/.dev ## Run every benchmark; figures go to build/bench/
