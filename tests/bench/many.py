@@ -166,7 +166,7 @@ def measure(
         with installation.producer() as inbox:
             for number in range(namespaces):
                 inbox.append(named(documents(1, 1, start=number), f"n{number}"))
-        wait_for(lambda: installation.documents() >= namespaces, every=2.0, within=2.0 * namespaces + 60)
+        wait_for(lambda: installation.documents() >= namespaces, within=2.0 * namespaces + 60)
         report["first_documents_seconds"] = round(time.time() - begun, 1)
 
         before = metrics(apply_port)
@@ -186,7 +186,7 @@ def measure(
             "evicted": round(difference(before, after, 'gistream_namespaces_evicted_total{role="writer"}')),
             "memory": memory(samples, seconds),
         }
-        wait_for(lambda: installation.documents() >= namespaces + steady.count, every=2.0)
+        wait_for(lambda: installation.documents() >= namespaces + steady.count)
 
         begun = time.time()
         with Feeding(installation, namespaces, per_second, chance) as beside:
@@ -198,10 +198,10 @@ def measure(
                 samples.append(Sample.of(worker))
                 return (newest := installation.newest(HOT)) is not None and newest.counts.documents >= backlog
 
-            wait_for(applied, every=0.5, within=backlog / 5 + 60)
+            wait_for(applied, within=backlog / 5 + 60)
             took = time.time() - begun
         total = namespaces + steady.count + beside.count + backlog
-        wait_for(lambda: installation.documents() >= total, every=2.0)
+        wait_for(lambda: installation.documents() >= total)
         report["hot"] = {
             "backlog": backlog,
             "seconds": round(took, 1),

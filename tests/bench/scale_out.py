@@ -111,12 +111,12 @@ def measure(
         pids |= {"model": [endpoint.pid], "broker": [cluster.pid]}
         assignments, used, begun = _assignments(logs), _cpu(pids), time.time()
         endpoint.open()
-        wait_for(lambda: installation.documents() > 0, every=0.05)
+        wait_for(lambda: installation.documents() > 0)
         # The first calls have waited for the others to come.
         first = _calls(ports)
-        wait_for(lambda: _total(ports, "gistream_passages_understood_total") >= _passages(events), every=0.1)
+        wait_for(lambda: _total(ports, "gistream_passages_understood_total") >= _passages(events))
         understood = time.time() - begun
-        wait_for(lambda: installation.documents() >= count, every=0.05)
+        wait_for(lambda: installation.documents() >= count)
         seconds, used_then = time.time() - begun, _cpu(pids)
         call_seconds = _mean_call(first, _calls(ports))
         calls, different, most = endpoint.counts()

@@ -35,6 +35,7 @@ from streams.pipeline import Pipeline
 
 from ..broker.cluster import Cluster
 from ..broker.installation import Installation, children, kill
+from ..support import wait_until
 from .corpus import documents
 from .ingest import spread
 
@@ -205,12 +206,8 @@ def recovery(cluster: Cluster, folder: Path, kills: int) -> dict[str, Any]:
     return {which: {"seconds": [round(one, 1) for one in times]} for which, times in found.items()}
 
 
-def wait_for(condition: Callable[[], bool], every: float = 0.02, within: float = _WAIT_SECONDS) -> None:
-    deadline = time.monotonic() + within
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError("the stream did not get there in time")
-        time.sleep(every)
+def wait_for(condition: Callable[[], bool], within: float = _WAIT_SECONDS) -> None:
+    wait_until(condition, timeout=within, what="the stream")
 
 
 def main() -> None:
