@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -24,3 +25,20 @@ def until_signalled() -> Iterator[threading.Event]:
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
+
+
+def run_until_signalled(work: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+    """Run `work` in an event loop of its own; it is given an event that means the same. Raises what it does."""
+
+    async def main() -> None:
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def on_signal(number: signal.Signals) -> None:
+            loop.remove_signal_handler(number)
+            stop.set()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, on_signal, number)
+        await work(stop)
+
+    asyncio.run(main())

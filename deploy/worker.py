@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +29,7 @@ from streams.roles import applying, understanding
 from .assembly import build_pipeline, connection, limits, pace
 from .logs import log_plainly
 from .measured import measured
+from .stopping import run_until_signalled
 
 if TYPE_CHECKING:
     from streams.share import Role
@@ -52,16 +55,18 @@ def work(settings: Settings, role: RoleName) -> None:
         made = _role(settings, role, register, letters, producer, metrics)
         serve_metrics(settings, role, slot, metrics)
 
-        def worker() -> app.Worker:
+        async def worker(stop: asyncio.Event) -> None:
             pulse = app.Pulse(settings.worker_session_seconds, stalled_seconds=settings.worker_stalled_seconds)
             instance = f"{kafka.prefix}{role}-{socket.gethostname()}-{slot}"
             found = app.Worker(made, kafka, instance, _workers(settings.data) / "faust", pulse)
             metrics.watch("gistream_worker_partitions", lambda: found.partitions)
             metrics.watch("gistream_worker_events_under_way", lambda: found.events_under_way)
-            return found
+            await found.run(stop)
 
         _log.info("%s worker %d begins, as process %d", role, slot, os.getpid())
-        app.run(worker)
+        started = time.monotonic()
+        run_until_signalled(worker)
+        _log.info("stopped after %.0f s", time.monotonic() - started)
 
 
 def _role(

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -176,7 +174,7 @@ class Worker:
                 await asyncio.sleep(seconds)
                 failures += 1
         if share is not None and share is self._share and (full := share.window.full()):
-            self._paused |= {TP(self._topic, partition) for partition in full}
+            self._paused |= self._tps(full)
             self._app.consumer.pause_partitions(self._paused)
 
     async def _settle(self) -> None:
@@ -188,7 +186,7 @@ class Worker:
             done = await asyncio.to_thread(share.settle)
             if share is self._share:
                 self._acknowledge(done)
-                if roomy := self._paused & {TP(self._topic, partition) for partition in share.window.roomy()}:
+                if roomy := self._paused & self._tps(share.window.roomy()):
                     self._paused -= roomy
                     self._app.consumer.resume_partitions(roomy)
 
@@ -218,7 +216,7 @@ class Worker:
         if len(share.window) > 0:
             return True
         try:
-            asked = self._app.consumer.highwaters(*(TP(self._topic, partition) for partition in share.ledgers))
+            asked = self._app.consumer.highwaters(*self._tps(share.ledgers))
             ends = await asyncio.wait_for(asked, 2 * LOOK_SECONDS)
         except Exception as error:
             _log.warning("how much is left to read cannot be told: %r", error)
@@ -315,6 +313,9 @@ class Worker:
                 )
         return wanted
 
+    def _tps(self, partitions: Iterable[int]) -> set[TP]:
+        return {TP(self._topic, partition) for partition in partitions}
+
     async def _told(self, stop: asyncio.Event) -> None:
         await stop.wait()
         self._over.set()
@@ -359,25 +360,3 @@ def _credentials(connection: Connection) -> Any:
             ssl_context=context,
         )
     return None if context is None else faust.SSLCredentials(context)
-
-
-def run(worker: Callable[[], Worker]) -> None:
-    """Run a worker until SIGTERM or SIGINT; the second of them ends the process at once.
-
-    Raises what Worker.run does.
-    """
-
-    async def main() -> None:
-        stop, loop = asyncio.Event(), asyncio.get_running_loop()
-        started = time.monotonic()
-
-        def on_signal(number: signal.Signals) -> None:
-            loop.remove_signal_handler(number)
-            stop.set()
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, on_signal, number)
-        await worker().run(stop)
-        _log.info("stopped after %.0f s", time.monotonic() - started)
-
-    asyncio.run(main())

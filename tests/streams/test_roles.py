@@ -34,8 +34,8 @@ from streams.share import Share
 from streams.wire import namespace_partition
 
 from .kafkaless import NOW, PARTITIONS, REGISTER, SINCE, Stream, drain, fetch
+from .preparing import Remote
 from .stubs import SMALL, PaidNoting, small_pipeline
-from .test_prepare import Remote
 
 EVERYTHING = range(PARTITIONS)
 

@@ -22,11 +22,6 @@ from ..support import wait_until
 from .running import QUIET, Running
 
 
-@pytest.fixture
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trouble, "PAUSES", (0.0,))
-
-
 def test_a_poisonous_event_goes_to_the_dead_letters_and_the_others_are_indexed(running: Running) -> None:
     running.send("a", "b")
     running.send("bad", text="This is poison.")
