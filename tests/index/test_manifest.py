@@ -72,6 +72,15 @@ def test_a_number_is_never_used_again(manifests: Manifests) -> None:
     assert manifests.numbers() == [2]
 
 
+def test_a_number_that_cleaning_has_freed_stays_free(manifests: Manifests) -> None:
+    """A writer that slept for long comes too late, and nobody may find what it wrote between what came after."""
+    for number in (1, 2, 3):
+        assert manifests.commit(manifest(number, epoch=2))
+    manifests.remove(2)
+    assert not manifests.commit(manifest(2, epoch=1))
+    assert manifests.numbers() == [1, 3]
+
+
 def test_what_is_no_manifest_is_not_counted(manifests: Manifests) -> None:
     for name in (".3.draft", "3.json", "00000000000000000004.json.bak", "notes.txt"):
         (manifests.folder / name).write_text("{}")
