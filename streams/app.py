@@ -36,7 +36,7 @@ WITHIN_SECONDS: Final = 0.05
 SETTLE_SECONDS: Final = 0.05
 """Between two looks at what may be acknowledged."""
 END_SECONDS: Final = 10.0
-"""What the client of Kafka may take to end; without a broker it would try for long."""
+"""What the client of Kafka may take to end."""
 LOOK_SECONDS: Final = 5.0
 """Between two looks at how much is left to read."""
 
@@ -110,7 +110,10 @@ class Worker:
             raise self._failure
 
     async def _ended(self) -> None:
-        """Have Faust end its threads: one that still runs when the process ends takes it down with a core dump."""
+        """Have Faust end its threads: one that still runs when the process ends takes it down with a core dump.
+
+        Without a broker it would try for long, and the process could not end before; all that counts is done by now.
+        """
 
         async def end() -> None:
             if self._failure is None:
@@ -118,7 +121,14 @@ class Worker:
             await self._app.stop()
 
         try:
-            await asyncio.wait_for(end(), END_SECONDS)
+            # Not wait_for: it waits for what it has cancelled.
+            done, _ = await asyncio.wait([asyncio.create_task(end())], timeout=END_SECONDS)
+            if not done:
+                _log.warning("the client of Kafka does not end; the process ends without it, and nothing is lost")
+                if self._failure is not None:
+                    _log.error("%s", self._failure)
+                os._exit(0 if self._failure is None else 1)
+            await done.pop()
         except Exception as error:
             _log.warning("the client of Kafka does not end: %r", error)
 

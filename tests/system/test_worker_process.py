@@ -79,6 +79,8 @@ def test_a_broker_that_is_away_for_20_seconds(
         stream.settle()
         stream.check()
         assert worker.lives and len(worker.children()) == 2
+        # It ends, and ends well, while nobody answers it.
+        broker.kill(1)
         stream.stop(worker)
 
 
