@@ -14,13 +14,13 @@ from index.errors import GistreamError, WriterBusy
 from index.lock import WriterLock
 from index.metrics import Metrics
 from index.types import Inbox
-from streams.feeds.base import DeadLetterBox
 from streams.feeds.book import Book, Entry
 from streams.feeds.deliver import Delivered
 from streams.feeds.fetch import Fetcher
 from streams.feeds.folder import SETTLE_SECONDS
 from streams.feeds.follow import Follower
 from streams.feeds.kinds import build
+from streams.letter import Letters
 
 from .assembly import foreign_connection, limits
 from .settings import Settings
@@ -60,7 +60,7 @@ class Feeding:
         settings: Settings,
         book: Book,
         inbox: Inbox,
-        letters: DeadLetterBox,
+        letters: Letters,
         metrics: Metrics,
         *,
         names: Collection[str] = (),

@@ -9,8 +9,9 @@ from threading import Thread
 from typing import BinaryIO, Final
 
 from index.types import Inbox
-from streams.feeds.base import DeadLetterBox, Feed, Memory, Step
+from streams.feeds.base import Feed, Memory, Step
 from streams.feeds.deliver import BATCH, Delivery
+from streams.letter import Letters
 
 from .awaited import Awaited
 
@@ -26,7 +27,7 @@ def standard_input() -> BinaryIO:
 class Intake:
     """One feed on its way into the inbox, as if seen for the first time, with the counts of what came."""
 
-    def __init__(self, feed: Feed, inbox: Inbox, letters: DeadLetterBox, namespace: str, awaited: Awaited) -> None:
+    def __init__(self, feed: Feed, inbox: Inbox, letters: Letters, namespace: str, awaited: Awaited) -> None:
         self._feed = feed
         self._delivery = Delivery(inbox, letters, namespace, Memory())
         self._awaited = awaited

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from index.types import Inbox
 from query.parts import Pushed, Received
 from streams.events import Limits
-from streams.feeds.base import DeadLetterBox, Memory, Step
+from streams.feeds.base import Memory, Step
 from streams.feeds.deliver import Delivery
 from streams.feeds.push import MANY, document, documents
+from streams.letter import Letters
 
 
-def receiver(inbox: Inbox, letters: DeadLetterBox, limits: Limits) -> Callable[[Pushed], Received]:
+def receiver(inbox: Inbox, letters: Letters, limits: Limits) -> Callable[[Pushed], Received]:
     """What reads a pushed body and accepts the documents in it; it raises InvalidEvent where its only one is invalid.
 
     Where some items are documents, the others go to the dead letters; where none is, nothing is stored.

@@ -13,7 +13,7 @@ from .apply import Applied, apply
 from .chunk import ChunkConfig
 from .events import encode
 from .lane import Lane
-from .letter import Letters
+from .letter import DeadLetter, Letters
 from .position import reflected
 
 
@@ -78,7 +78,7 @@ class Batches:
     def _refuse(self, name: str, lane: Lane, accepted: Accepted, error: Exception) -> None:
         """Put an event that cannot be indexed among the dead letters, and go on behind it."""
         source, position = next(iter(accepted.places.items()), (None, None))
-        self._letters.put(
+        letter = DeadLetter(
             source or "rebuild",
             "apply",
             f"{type(error).__name__}: {error}",
@@ -87,6 +87,7 @@ class Batches:
             namespace=name,
             id=accepted.event.id,
         )
+        self._letters.put(letter)
         writer = lane.opened.writer
         writer.commit(Changes(), reflected([accepted], writer.manifest.positions), accepted.stamp)
         self._metrics.count("gistream_events_dead_lettered_total", step="apply")

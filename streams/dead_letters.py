@@ -11,7 +11,8 @@ from index.types import DocumentEvent
 from .letter import DeadLetter, no_letter
 from .log import SOURCE, Log, stored
 
-_COLUMNS = "number, at, source, position, namespace, id, step, reason, attempts, payload, replayed"
+_COLUMNS = ("number", "at", "source", "position", "namespace", "id", "step", "reason", "attempts", "payload")
+_READ = ", ".join([*_COLUMNS, "replayed"])
 
 
 class DeadLetters:
@@ -27,21 +28,11 @@ class DeadLetters:
                 " payload BLOB, replayed INTEGER)"
             )
 
-    def put(
-        self,
-        source: str,
-        step: str,
-        reason: str,
-        payload: bytes,
-        *,
-        position: int | None = None,
-        namespace: str | None = None,
-        id: str | None = None,
-        attempts: int = 1,
-    ) -> int:
+    def put(self, letter: DeadLetter) -> int:
         """Keep a letter durably and return its number."""
+        held = (letter.source, letter.position, letter.namespace, letter.id, letter.step, letter.reason)
+        values = (self._log.clock(), *held, letter.attempts, letter.payload)
         with self._database.transaction() as connection:
-            values = (self._log.clock(), source, position, namespace, id, step, reason, attempts, payload)
             marks = ", ".join("?" * len(values))
             number = connection.execute(f"INSERT INTO dead_letters VALUES (NULL, {marks}, NULL)", values).lastrowid
         assert number is not None
@@ -51,7 +42,7 @@ class DeadLetters:
         """Letters that wait, oldest first, at most `limit` with a number above `after`."""
         with self._database.reading() as connection:
             found = connection.execute(
-                f"SELECT {_COLUMNS} FROM dead_letters WHERE replayed IS NULL AND number > ? ORDER BY number LIMIT ?",
+                f"SELECT {_READ} FROM dead_letters WHERE replayed IS NULL AND number > ? ORDER BY number LIMIT ?",
                 (after, limit),
             )
             return [_letter(row) for row in found.fetchall()]
@@ -59,7 +50,7 @@ class DeadLetters:
     def show(self, number: int) -> DeadLetter:
         """One letter, waiting or replayed. Raises NotFound."""
         with self._database.reading() as connection:
-            row = connection.execute(f"SELECT {_COLUMNS} FROM dead_letters WHERE number = ?", (number,)).fetchone()
+            row = connection.execute(f"SELECT {_READ} FROM dead_letters WHERE number = ?", (number,)).fetchone()
         if row is None:
             raise no_letter(number)
         return _letter(row)
@@ -98,4 +89,5 @@ class DeadLetters:
 
 def _letter(row: tuple[Any, ...]) -> DeadLetter:
     *held, replayed = row
-    return replace(DeadLetter(*held), replayed=None if replayed is None else str(Token(SOURCE, replayed)))
+    letter = DeadLetter(**dict(zip(_COLUMNS, held, strict=True)))
+    return replace(letter, replayed=None if replayed is None else str(Token(SOURCE, replayed)))

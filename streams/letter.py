@@ -14,66 +14,37 @@ from index.types import DocumentEvent
 class DeadLetter:
     """One letter; `position`, `namespace` and `id` are None where it died before they were known."""
 
-    number: int
-    at: int
-    """Microseconds since 1970."""
     source: str
     """Where it came from: a file, a feed, the service, the log, a partition of a topic."""
-    position: int | None
-    namespace: str | None
-    id: str | None
     step: str
     """The step that failed: decode, chunk, understand, apply."""
     reason: str
-    attempts: int
     payload: bytes
     """What arrived, byte for byte; empty for a tombstone, and where a replay has replaced it."""
-    replayed: str | None = None
-    """Token of the event that replaced it; None while the letter waits."""
+    position: int | None = None
+    """Of its event in `source`."""
+    namespace: str | None = None
+    id: str | None = None
+    attempts: int = 1
     key: bytes | None = None
     """Of a record of Kafka: its key, or the key's head."""
     is_tombstone: bool = False
     """Whether it was a record of Kafka without a value."""
     cut_from: int | None = None
     """Bytes of the whole, where the payload is only its head."""
+    number: int = 0
+    """Given by the box that keeps it, as is `at`."""
+    at: int = 0
+    """Microseconds since 1970."""
+    replayed: str | None = None
+    """Token of the event that replaced it; None while the letter waits."""
 
 
 class Letters(Protocol):
     """What takes events that cannot be indexed. Safe for threads."""
 
-    def put(
-        self,
-        source: str,
-        step: str,
-        reason: str,
-        payload: bytes,
-        *,
-        position: int | None = None,
-        namespace: str | None = None,
-        id: str | None = None,
-        attempts: int = 1,
-    ) -> int:
-        """Keep a letter durably and return its number. `position`: its event's in `source`."""
-        ...
-
-
-class RecordLetters(Letters, Protocol):
-    """The same, and what takes records of Kafka that are no events."""
-
-    def put(
-        self,
-        source: str,
-        step: str,
-        reason: str,
-        payload: bytes | None,
-        *,
-        position: int | None = None,
-        namespace: str | None = None,
-        id: str | None = None,
-        attempts: int = 1,
-        key: bytes | None = None,
-    ) -> int:
-        """See Letters. `payload` None is a tombstone, and `key` the key of its record."""
+    def put(self, letter: DeadLetter) -> int:
+        """Keep a letter durably, with the moment of now and a number of its own, which is returned."""
         ...
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, NamedTuple, Self
 
@@ -72,45 +73,19 @@ class TopicLetters:
         """Keys by number, which ascends as records come."""
         self._replayed: dict[int, bytes] = {}
 
-    def put(
-        self,
-        source: str,
-        step: str,
-        reason: str,
-        payload: bytes | None,
-        *,
-        position: int | None = None,
-        namespace: str | None = None,
-        id: str | None = None,
-        attempts: int = 1,
-        key: bytes | None = None,
-    ) -> int:
-        """See RecordLetters. Where the letter is there already, nothing is stored and its number returned.
+    def put(self, letter: DeadLetter) -> int:
+        """See Letters. Where the letter is there already, nothing is stored and its number returned.
 
         One without a position, which was replayed meanwhile, has come anew. Raises BrokerError where it cannot be kept.
         """
-        whole = payload or b""
-        of = letter_key(source, position, namespace, step, (key or b"") + whole)
+        whole = (letter.key or b"") + letter.payload
+        of = letter_key(letter.source, letter.position, letter.namespace, letter.step, whole)
         with self._current():
             held = self._held.get(of)
-        if held is not None and (position is not None or not held.is_replayed):
+        if held is not None and (letter.position is not None or not held.is_replayed):
             return held.number
-        letter = DeadLetter(
-            number=0,
-            at=self._clock(),
-            source=source,
-            position=position,
-            namespace=namespace,
-            id=id,
-            step=step,
-            reason=reason,
-            attempts=attempts,
-            payload=whole,
-            key=key,
-            is_tombstone=payload is None,
-        )
         most = most_bytes(DEAD_LETTERS, self._producer.limits)
-        [offset] = self._producer.send([letter_record(of, letter, most)])
+        [offset] = self._producer.send([letter_record(of, replace(letter, at=self._clock()), most)])
         return offset + 1
 
     def count(self) -> int:

@@ -19,7 +19,7 @@ from .events import Limits
 from .extract.base import PaidExtractor
 from .extract.unbought import Unbought
 from .ledger import Ledger
-from .letter import Letters, RecordLetters
+from .letter import Letters
 from .pipeline import Pipeline
 from .prepare import Preparer
 from .producer import Outgoing, Producer
@@ -33,7 +33,7 @@ def understanding(
     home: Home,
     register: Register,
     pipeline: Pipeline,
-    letters: RecordLetters,
+    letters: Letters,
     producer: Producer,
     metrics: Metrics,
     limits: Limits,
@@ -65,7 +65,7 @@ def applying(
     home: Home,
     register: Register,
     pipeline: Pipeline,
-    letters: RecordLetters,
+    letters: Letters,
     limits: Limits,
     **options: Unpack[Options],
 ) -> Role:

@@ -13,7 +13,7 @@ from index.metrics import Metrics
 from index.types import Accepted
 
 from .ledger import Ledger
-from .letter import RecordLetters
+from .letter import DeadLetter, Letters
 from .register import Incarnation
 from .window import Entry, Window
 from .wire import Record
@@ -57,7 +57,7 @@ class Role:
     read: Callable[[Record, str], Accepted]
     """The event of a record, whose partition has this source name. Raises InvalidEvent."""
     work: Callable[[Window, Collection[int]], Work]
-    letters: RecordLetters
+    letters: Letters
     metrics: Metrics
 
     def ledger(self, partition: int) -> Path:
@@ -92,7 +92,16 @@ class Share:
         try:
             accepted = self._role.read(record, source)
         except InvalidEvent as error:
-            self._role.letters.put(source, "decode", str(error), record.value, position=record.offset, key=record.key)
+            letter = DeadLetter(
+                source,
+                "decode",
+                str(error),
+                record.value or b"",
+                position=record.offset,
+                key=record.key,
+                is_tombstone=record.value is None,
+            )
+            self._role.letters.put(letter)
             self._role.metrics.count("gistream_events_dead_lettered_total", step="decode")
         size = len(record.value or b"")
         self.window.offer(Entry(record.partition, record.offset, size, accepted, handle))

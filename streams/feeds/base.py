@@ -89,11 +89,3 @@ class Feed(Protocol):
     def wait(self, stop: Event) -> None:
         """Block until another poll is worth while, or `stop` is set."""
         ...
-
-
-class DeadLetterBox(Protocol):
-    """What takes items that cannot become events."""
-
-    def put(self, source: str, step: str, reason: str, payload: bytes, *, namespace: str | None = None) -> int:
-        """Keep one durably and return its number."""
-        ...

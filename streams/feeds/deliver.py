@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from index.types import DocumentEvent, Inbox
 
-from .base import DeadLetterBox, Memory, Step
+from ..letter import DeadLetter, Letters
+from .base import Memory, Step
 
 BATCH: Final = 64
 """Steps at once: they share one fsync."""
@@ -32,7 +33,7 @@ class Delivery:
     def __init__(
         self,
         inbox: Inbox,
-        letters: DeadLetterBox,
+        letters: Letters,
         namespace: str,
         memory: Memory,
         keep: Callable[[Sequence[Step]], None] = lambda steps: None,
@@ -57,7 +58,8 @@ class Delivery:
         for item in rejected:
             # A line without a namespace of its own meant this one, and must find it again when it is replayed.
             source = f"{item.source}, {item.place}"
-            self._letters.put(source, "decode", item.reason, item.payload, namespace=self._namespace)
+            letter = DeadLetter(source, "decode", item.reason, item.payload, namespace=self._namespace)
+            self._letters.put(letter)
         self._learn(steps)
         return Delivered(events, tokens, len(rejected))
 

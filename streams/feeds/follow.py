@@ -12,7 +12,8 @@ from index.errors import FeedEnded, FeedError, GistreamError
 from index.metrics import Metrics
 from index.types import Inbox
 
-from .base import DeadLetterBox, Feed
+from ..letter import Letters
+from .base import Feed
 from .book import Book, Entry
 from .deliver import Delivered, Delivery, batches
 
@@ -31,7 +32,7 @@ class Follower:
         feed: Feed,
         book: Book,
         inbox: Inbox,
-        letters: DeadLetterBox,
+        letters: Letters,
         metrics: Metrics,
         on_delivered: Callable[[Delivered], None] = lambda delivered: None,
     ) -> None:

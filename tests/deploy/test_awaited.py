@@ -16,6 +16,7 @@ from index.home import Home, Pointer
 from index.token import Token
 from index.types import DocumentEvent
 from streams.dead_letters import DeadLetters
+from streams.letter import DeadLetter
 from streams.log import Log
 
 NAMES = ["ada", "bob"]
@@ -119,9 +120,9 @@ def test_an_event_that_workers_refused_is_not_waited_for(tmp_path: Path) -> None
 
         def attend(_: Collection[str]) -> None:
             if not letters.count():
-                letters.put("documents-0", "decode", "another", b"{", position=7)
+                letters.put(DeadLetter("documents-0", "decode", "another", b"{", position=7))
                 for position in range(2):
-                    letters.put("documents-0", "understand", "odd", b"{", position=position)
+                    letters.put(DeadLetter("documents-0", "understand", "odd", b"{", position=position))
 
         assert set(Sending(log, letters, attend).until_visible(awaited)) == {0, 2}
         assert [letter.position for letter in refused(letters, awaited)] == [0, 1]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from deploy.exits import Exit
 from streams.connection import DOCUMENTS, Connection
+from streams.letter import DeadLetter
 from streams.letter_topic import TopicLetters
 from streams.producer import Producer
 from tests.broker.cluster import Cluster
@@ -31,9 +33,10 @@ def connection(
 
 def put(connection: Connection, *payloads: bytes | None) -> list[int]:
     """Letters as a worker writes them."""
+    letter = DeadLetter(f"{DOCUMENTS}-1", "decode", "odd", b"", key=b"a\xff")
     with Producer(connection) as producer, TopicLetters(producer, lambda: pytest.fail("a worker replays")) as letters:
         return [
-            letters.put(f"{DOCUMENTS}-1", "decode", "odd", payload, position=position, key=b"a\xff")
+            letters.put(replace(letter, position=position, payload=payload or b"", is_tombstone=payload is None))
             for position, payload in enumerate(payloads)
         ]
 

@@ -95,7 +95,6 @@ def serving(data: Path, *, read_only: bool = False) -> Iterator[Served]:
             not_ready=lambda: why_not_ready[0] if why_not_ready else None,
             metrics=metrics,
             receive=receiver(log, runner.letters, DEFAULT_LIMITS),
-            max_wait=10,
         )
         with TestClient(create_app(parts), raise_server_exceptions=False) as client:
             yield Served(log, pipeline, runner, readers, client, why_not_ready)

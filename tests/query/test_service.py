@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from query.retrieve import MODES
+from streams.letter import DeadLetter
 from tests.query.served import Served, serving
 from tests.support import wait_until
 
@@ -32,7 +33,9 @@ def test_a_write_is_answered_with_a_token_that_a_question_may_wait_for(served: S
     served.put("crew", "Anna repaired the Tern at Dock Nine.", "waited", title="Crew", metadata={"kind": "log"})
     answers = []
     asking = Thread(
-        target=lambda: answers.append(served.retrieve("Who repaired the Tern?", "waited", wait_for="log:1", k=3))
+        target=lambda: answers.append(
+            served.retrieve("Who repaired the Tern?", "waited", wait_for="log:1", wait_seconds=30, k=3)
+        )
     )
     asking.start()
     served.runner.drain()
@@ -167,7 +170,7 @@ def test_what_there_is(tmp_path: Path) -> None:
         served.put("d", "Anna met Bert.", "beta")
         served.put("d", "Carla.", "alpha")
         served.settle()
-        served.runner.letters.put("a feed", "decode", "not JSON", b"?")
+        served.runner.letters.put(DeadLetter("a feed", "decode", "not JSON", b"?"))
         assert served.client.get("/v1/namespaces").json() == {"namespaces": ["alpha", "beta"]}
         status = served.client.get("/v1/status").json()
         assert status["dead_letters"] == 1

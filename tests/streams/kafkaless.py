@@ -15,6 +15,7 @@ from index.types import DocumentEvent
 from streams.applier import Options, Pace
 from streams.connection import DOCUMENTS, UNDERSTOOD
 from streams.events import DEFAULT_LIMITS
+from streams.letter import DeadLetter
 from streams.pipeline import Pipeline
 from streams.producer import Outgoing
 from streams.register import Incarnation, Register
@@ -37,28 +38,10 @@ REGISTER = Register(
 class Box:
     """Dead letters in a list."""
 
-    letters: list[tuple[str, str, int | None]] = field(default_factory=list)
-    """Source, step and position of each."""
-    reasons: list[str] = field(default_factory=list)
+    letters: list[DeadLetter] = field(default_factory=list)
 
-    def put(
-        self,
-        source: str,
-        step: str,
-        reason: str,
-        payload: bytes | None,
-        *,
-        position: int | None = None,
-        namespace: str | None = None,
-        id: str | None = None,
-        attempts: int = 1,
-        key: bytes | None = None,
-    ) -> int:
-        self.letters.append((source, step, position))
-        self.reasons.append(reason)
-        return len(self.letters)
-
-    def count(self) -> int:
+    def put(self, letter: DeadLetter) -> int:
+        self.letters.append(letter)
         return len(self.letters)
 
 

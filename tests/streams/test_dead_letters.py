@@ -9,6 +9,7 @@ import pytest
 from index.errors import InvalidEvent, NotFound
 from index.types import DocumentEvent
 from streams.dead_letters import DeadLetters
+from streams.letter import DeadLetter
 from streams.log import Log
 
 
@@ -24,7 +25,7 @@ def waiting(log: Log) -> list[tuple[int, str]]:
 def test_a_replay_is_in_the_log_once(tmp_path: Path) -> None:
     with Log(tmp_path / "log.db") as log:
         letters = DeadLetters(log)
-        number = letters.put("feed", "decode", "no id", b'{"text": "x"}')
+        number = letters.put(DeadLetter("feed", "decode", "no id", b'{"text": "x"}'))
         assert letters.replay(number, event("repaired")) == letters.show(number).replayed == "log:1"
         assert waiting(log) == [(1, "repaired")]
         with pytest.raises(NotFound):
@@ -35,7 +36,7 @@ def test_a_replay_is_in_the_log_once(tmp_path: Path) -> None:
 def test_what_cannot_be_accepted_leaves_its_letter_waiting(tmp_path: Path) -> None:
     with Log(tmp_path / "log.db") as log:
         letters = DeadLetters(log)
-        number = letters.put("feed", "decode", "no id", b"{}")
+        number = letters.put(DeadLetter("feed", "decode", "no id", b"{}"))
         with pytest.raises(InvalidEvent):
             letters.replay(number, event("odd").model_copy(update={"metadata": {"a": {1, 2}}}))
         assert letters.count() == 1 and waiting(log) == []

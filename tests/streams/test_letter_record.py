@@ -69,7 +69,7 @@ def test_what_is_too_large_is_cut_and_says_so(letter: DeadLetter, payload: bytes
 @given(st.text(st.characters(exclude_categories=[]), min_size=700, max_size=3000))
 @example("\ud800" * 400 + "é" * 2000)
 def test_texts_are_bounded_and_always_utf_8(text: str) -> None:
-    letter = DeadLetter(8, 0, text, None, None, None, "decode", text, 1, b"", key=b"k" * 2**20)
+    letter = DeadLetter(text, "decode", text, b"", key=b"k" * 2**20, number=8)
     record = letter_record(b"k", letter, ROOM)
     assert record.size < 2 * TEXT_BYTES + MAX_KEY + 1000
     found = read(record)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 from kafka import KafkaAdminClient
@@ -11,6 +12,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from index.errors import BrokerUnavailable, NotFound, WrongTopics
 from index.types import DocumentEvent
 from streams.connection import DEAD_LETTERS, Connection
+from streams.letter import DeadLetter
 from streams.letter_topic import TopicLetters
 from streams.producer import Outgoing, Producer
 from streams.wire import most_bytes
@@ -43,7 +45,8 @@ def other(connection: Connection) -> Iterator[TopicLetters]:
 
 
 def put(letters: TopicLetters, position: int | None = 1007, payload: bytes | None = b"{") -> int:
-    return letters.put("documents-2", "decode", "not JSON", payload, position=position, key=b"ada/d")
+    letter = DeadLetter("documents-2", "decode", "not JSON", payload or b"", position=position, key=b"ada/d")
+    return letters.put(replace(letter, is_tombstone=payload is None))
 
 
 def test_a_letter_written_again_after_a_crash_is_the_same(letters: TopicLetters, other: TopicLetters) -> None:

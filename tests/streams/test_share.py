@@ -83,7 +83,8 @@ def test_poison_goes_to_the_dead_letters_and_what_is_behind_it_goes_on(case: Cas
         handles, [tombstone(3), Record(0, 5, 0, b"ada/x", b"\xff no JSON"), tombstone(6, key=b"?")], strict=True
     ):
         case.share.take(record, handle)
-    assert case.box.letters == [("documents-0", "decode", 5), ("documents-0", "decode", 6)]
+    places = [(letter.source, letter.step, letter.position) for letter in case.box.letters]
+    assert places == [("documents-0", "decode", 5), ("documents-0", "decode", 6)]
     assert case.share.settle() == {}, "not before what stands in front of it"
     case.share.window.finish("ada", 1)
     assert [entry.handle for entry in case.share.settle()[0]] == handles
@@ -102,7 +103,7 @@ def test_what_the_dead_letters_do_not_take_is_taken_again(case: Case, monkeypatc
             case.share.take(poison, None)
     assert case.share.settle() == {} and not len(case.share.window)
     case.share.take(poison, None)
-    assert [entry.offset for entry in case.share.settle()[2]] == [7] and case.box.count() == 1
+    assert [entry.offset for entry in case.share.settle()[2]] == [7] and len(case.box.letters) == 1
 
 
 def test_the_size_of_a_record_is_that_of_its_value(case: Case) -> None:

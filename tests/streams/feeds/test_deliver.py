@@ -9,6 +9,7 @@ import pytest
 from index.types import DocumentEvent
 from streams.feeds.base import Memory, Rejected, Step
 from streams.feeds.deliver import BATCH, BATCH_CHARACTERS, Delivery, batches
+from streams.letter import DeadLetter
 
 
 class Diary:
@@ -21,8 +22,8 @@ class Diary:
         self.said.append(("append", [event.id for event in events]))
         return [f"log:{number}" for number in range(len(events))]
 
-    def put(self, source: str, step: str, reason: str, payload: bytes, *, namespace: str | None = None) -> int:
-        self.said.append(("letter", (source, step, namespace)))
+    def put(self, letter: DeadLetter) -> int:
+        self.said.append(("letter", (letter.source, letter.step, letter.namespace)))
         return 1
 
     def keep(self, steps: Sequence[Step]) -> None:
