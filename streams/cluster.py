@@ -179,6 +179,8 @@ def _topic(found: Mapping[str, Any]) -> Topic:
 
 def _member(found: Mapping[str, Any]) -> Member:
     assigned = (found["member_assignment"] or {}).get("assigned_partitions", ())
-    partitions = (f"{topic['topic']}-{number}" for topic in assigned for number in topic["partitions"])
+    partitions = sorted((topic["topic"], number) for topic in assigned for number in topic["partitions"])
     name = found["group_instance_id"] or found["member_id"]
-    return Member(name, found["client_host"].removeprefix("/"), tuple(sorted(partitions)))
+    return Member(
+        name, found["client_host"].removeprefix("/"), tuple(f"{topic}-{number}" for topic, number in partitions)
+    )
