@@ -114,8 +114,6 @@ def test_a_missing_topic_is_named_in_time(
 
 def test_nobody_hears_of_a_record_before_it_is_stored(inbox: KafkaInbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(producing, "KafkaProducer", _Held)
-    monkeypatch.setattr(_Held, "asked", threading.Event())
-    monkeypatch.setattr(_Held, "released", threading.Event())
     offsets = list[int]()
     with Producer(inbox.connection, LIMITS) as producer:
         sending = threading.Thread(target=lambda: offsets.extend(producer.send([Outgoing(UNDERSTOOD, 1, b"k", b"v")])))
@@ -133,8 +131,7 @@ def test_nobody_hears_of_a_record_before_it_is_stored(inbox: KafkaInbox, monkeyp
 class _Held(KafkaProducer):  # type: ignore[misc]
     """Hands no batch to its broker until it is released."""
 
-    asked: threading.Event
-    released: threading.Event
+    asked, released = threading.Event(), threading.Event()
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

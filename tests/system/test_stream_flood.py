@@ -21,7 +21,7 @@ from tests.support import wait_until
 
 from .streaming import PARTITIONS, PATIENCE, Stream, installation
 
-FLOOD, EACH = 6_000, 16_000
+FLOOD, EACH = 4_000, 24_000
 """Documents, and bytes of each: six times what is held of a partition."""
 HELD = MOST_BYTES // EACH
 FETCHED = 1024
