@@ -20,6 +20,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -209,6 +210,7 @@ def main() -> None:
     }
     with TemporaryDirectory() as name, Cluster(Path(name) / "kafka") as cluster:
 
+        @cache
         def measured(workers: int, concurrency: int, namespaces: int) -> dict[str, Any]:
             label = f"w{workers}c{concurrency}n{namespaces}-"
             return measure(

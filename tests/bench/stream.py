@@ -212,7 +212,7 @@ def wait_for(condition: Callable[[], bool], within: float = _WAIT_SECONDS) -> No
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--documents", type=int, default=1500)
+    parser.add_argument("--documents", type=int, default=3000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--kills", type=int, default=3)
