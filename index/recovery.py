@@ -18,6 +18,8 @@ from .tables import Tables, open_dataset, version_files
 
 SYNCED_AT_ONCE: Final = 8
 """Files that are brought onto the disk at a time: file systems write down what many wait for in one go."""
+_POOL = ThreadPoolExecutor(SYNCED_AT_ONCE, "gistream-sync")
+"""Shared by all writers of the process; threads that come and go leave their stacks to the C library."""
 _MAGIC = b"LANC"
 """The end of every file that Lance has written whole."""
 
@@ -72,9 +74,8 @@ def settle(folder: Path, table: str) -> None:
 
 def sync_since(folder: Path, moment: float) -> None:
     """Bring every file and folder changed since `moment` (seconds since 1970) onto the disk."""
-    with ThreadPoolExecutor(SYNCED_AT_ONCE) as pool:
-        # Asking for the results raises what one of them raised.
-        list(pool.map(_sync_if_any, _changed(folder, moment)))
+    # Asking for the results raises what one of them raised.
+    list(_POOL.map(_sync_if_any, _changed(folder, moment)))
 
 
 def _sync_if_any(path: str) -> None:
