@@ -26,6 +26,8 @@ from streams.log import Log
 from .ingesting import DOCUMENTS, NAMES, NAMESPACE, PIPELINE, event
 
 READERS = 4
+ENOUGH = 10
+"""Commits, and answers."""
 
 
 def check(snapshot: Snapshot, question: str, mode: str) -> None:
@@ -85,7 +87,8 @@ def read_under_commits(folder: Path, seconds: float) -> dict[str, int]:
         for reader in readers:
             reader.start()
         commits, cleaned, until = 1, 0, time.monotonic() + seconds
-        while time.monotonic() < until and not stop.is_set():
+        # On a busy machine it takes longer until there is something to see.
+        while (time.monotonic() < until or commits <= ENOUGH or sum(answered) <= ENOUGH) and not stop.is_set():
             commit()
             commits += 1
             [writer] = runner.writers()
@@ -104,7 +107,7 @@ def read_under_commits(folder: Path, seconds: float) -> dict[str, int]:
 
 def test_every_answer_belongs_to_one_snapshot(tmp_path: Path) -> None:
     done = read_under_commits(tmp_path, seconds=5)
-    assert done["commits"] > 10 and done["answers"] > 10 and done["snapshots cleaned"] > 0, done
+    assert done["snapshots cleaned"] > 0, done
 
 
 @pytest.mark.soak
