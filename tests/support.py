@@ -14,6 +14,18 @@ GISTREAM: Final = (sys.executable, "-c", "from deploy.cli import main; main()")
 """The command, as it runs in a process of its own; its arguments follow."""
 
 
+def variables(**settings: object) -> dict[str, str]:
+    """Settings as the environment gives them."""
+    return {f"GISTREAM_{name.upper()}": str(value) for name, value in settings.items()}
+
+
+def environment(**settings: object) -> dict[str, str]:
+    """That of this process, with these settings and no others."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("GISTREAM_")} | variables(
+        **settings
+    )
+
+
 def wait_until(condition: Callable[[], bool], *, timeout: float = 10.0, what: str = "the condition") -> None:
     """Return as soon as `condition` holds; fail with `what` after `timeout` seconds."""
     deadline = time.monotonic() + timeout

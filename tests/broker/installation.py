@@ -22,7 +22,7 @@ from streams.connection import Connection
 from streams.producer import KafkaInbox
 from streams.register import Register
 from streams.topics import Layout, create
-from tests.support import GISTREAM
+from tests.support import GISTREAM, environment, variables
 
 Supervised = subprocess.Popen[bytes]
 
@@ -37,8 +37,7 @@ class Installation:
         create(self.connection, Layout(partitions))
         self.register = Register.open(data, self.connection, identities)
         own = {"data": data, "kafka_bootstrap": bootstrap, "kafka_prefix": prefix}
-        others = {name: value for name, value in os.environ.items() if not name.startswith("GISTREAM_")}
-        self.environment = others | variables(own | settings)
+        self.environment = environment(**own | settings)
 
     def producer(self) -> KafkaInbox:
         """A producer of events; close it."""
@@ -50,7 +49,7 @@ class Installation:
         command = [*GISTREAM, "worker", "--role", role]
         with log.open("ab") as output:
             process = subprocess.Popen(
-                command, env=self.environment | variables(settings), stdout=output, stderr=output
+                command, env=self.environment | variables(**settings), stdout=output, stderr=output
             )
         try:
             yield process
@@ -70,11 +69,6 @@ class Installation:
         """Documents in the newest snapshots of all namespaces."""
         found = (self.newest(name) for name in self.home.names())
         return sum(manifest.counts.documents for manifest in found if manifest is not None)
-
-
-def variables(settings: Mapping[str, object]) -> dict[str, str]:
-    """Settings as the environment gives them."""
-    return {f"GISTREAM_{name.upper()}": str(value) for name, value in settings.items()}
 
 
 def children(process: Supervised) -> dict[str, int]:

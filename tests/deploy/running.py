@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from deploy.settings import Settings
-from tests.support import GISTREAM, wait_until
+from tests.support import GISTREAM, environment, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 LOG = "server.log"
@@ -22,12 +21,10 @@ _STARTED = re.compile(r"gistream listens on (\S+)\n")
 @contextmanager
 def process(data: Path, **settings: object) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """`gistream serve` over `data`, and its address; it writes to LOG there. What still runs at the end is killed."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GISTREAM_")}
-    environment |= {"GISTREAM_DATA": str(data), "PYTHONPATH": str(ROOT)}
-    environment |= {f"GISTREAM_{name.upper()}": str(value) for name, value in settings.items()}
+    found = environment(data=data, **settings) | {"PYTHONPATH": str(ROOT)}
     # A file never fills up, so a server to whose output nobody listens goes on.
     with open(data / LOG, "wb") as log:
-        running = subprocess.Popen(_COMMAND, env=environment, stdout=log, stderr=log, cwd=data)
+        running = subprocess.Popen(_COMMAND, env=found, stdout=log, stderr=log, cwd=data)
     try:
         wait_until(
             lambda: running.poll() is not None or _STARTED.search(said(data)) is not None,
@@ -45,14 +42,12 @@ def process(data: Path, **settings: object) -> Iterator[tuple[subprocess.Popen[b
 @contextmanager
 def worker(settings: Settings, role: str = "all") -> Iterator[subprocess.Popen[bytes]]:
     """`gistream worker` with these settings, over their data folder; it writes to WORKER_LOG there."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GISTREAM_")}
-    environment |= {"PYTHONPATH": str(ROOT), "GISTREAM_WORKER_SESSION_SECONDS": "6"}
-    given = settings.model_dump(exclude_defaults=True, exclude={"port"})
-    environment |= {f"GISTREAM_{name.upper()}": str(value) for name, value in given.items()}
+    given = {"worker_session_seconds": 6, **settings.model_dump(exclude_defaults=True, exclude={"port"})}
+    found = environment(**given) | {"PYTHONPATH": str(ROOT)}
     settings.data.mkdir(parents=True, exist_ok=True)
     with open(settings.data / WORKER_LOG, "wb") as log:
         command = [*GISTREAM, "worker", "--role", role]
-        running = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=settings.data)
+        running = subprocess.Popen(command, env=found, stdout=log, stderr=log, cwd=settings.data)
     try:
         yield running
     finally:

@@ -33,8 +33,8 @@ from streams.connection import DEAD_LETTERS, DOCUMENTS, UNDERSTOOD
 from streams.position import NOTHING, positions
 from streams.rebuild import verify
 from streams.wire import document_event, document_record
-from tests.broker.installation import Installation, variables
-from tests.support import GISTREAM, wait_until
+from tests.broker.installation import Installation
+from tests.support import GISTREAM, variables, wait_until
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LOG: Final = "workers.log"
@@ -131,7 +131,7 @@ class Stream(Installation):
 
     def configure(self, **settings: Any) -> None:
         """Give workers that are started from now on other settings."""
-        self.environment |= variables(settings)
+        self.environment |= variables(**settings)
 
     def start(self, role: str = "all", *options: str) -> Supervised:
         """Start one more worker."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -14,7 +13,7 @@ from deploy.settings import Settings
 from index.errors import GistreamError
 from index.home import Home
 from index.reader import Reader
-from tests.support import GISTREAM, wait_until
+from tests.support import GISTREAM, environment, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,11 +27,7 @@ class Watched:
         self.known: set[str] = set()
         """Every place that ever was."""
         self.settings = Settings(data=folder / "data", embedding_dimensions=32)
-        self.environment = os.environ | {
-            "GISTREAM_DATA": str(self.settings.data),
-            "GISTREAM_EMBEDDING_DIMENSIONS": "32",
-            "PYTHONPATH": str(ROOT),
-        }
+        self.environment = environment(data=self.settings.data, embedding_dimensions=32) | {"PYTHONPATH": str(ROOT)}
 
     def run(self, *arguments: str) -> None:
         subprocess.run([*GISTREAM, *arguments], env=self.environment, cwd=self.root, check=True, timeout=120)

@@ -19,7 +19,7 @@ from streams.wire import document_record, key_partition
 from tests.broker.cluster import Cluster
 from tests.broker.installation import Installation
 from tests.streams.poison import LIMITS, corpus
-from tests.support import GISTREAM, wait_until
+from tests.support import GISTREAM, variables, wait_until
 
 PARTITIONS = 3
 WAIT_SECONDS = 120.0
@@ -32,10 +32,8 @@ def good(number: int) -> DocumentEvent:
 def gistream(installation: Installation, *arguments: str, stdin: str = "", code: int = 0, **settings: int) -> Any:
     """What a command says in JSON. `settings` hold for it, and not for the workers."""
     command = [*GISTREAM, *arguments, "--json"]
-    own = {f"GISTREAM_{name.upper()}": str(value) for name, value in settings.items()}
-    ended = subprocess.run(
-        command, env=installation.environment | own, input=stdin, capture_output=True, text=True, timeout=WAIT_SECONDS
-    )
+    given = installation.environment | variables(**settings)
+    ended = subprocess.run(command, env=given, input=stdin, capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert ended.returncode == code, ended.stderr
     return json.loads(ended.stdout)
 

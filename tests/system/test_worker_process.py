@@ -13,7 +13,7 @@ import pytest
 
 from deploy.exits import Exit
 from tests.broker.cluster import Cluster
-from tests.support import GISTREAM, wait_until
+from tests.support import GISTREAM, environment, wait_until
 
 from .stream_histories import History, Sending
 from .streaming import PATIENCE, ROOT, Stream, installation, lives
@@ -29,11 +29,10 @@ def stream(kafka: Cluster, kafka_prefix: str, tmp_path: Path) -> Iterator[Stream
 
 def refused(data: Path, bootstrap: str, *arguments: str) -> str:
     """What a worker says that ends at once, since nothing can be reached."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GISTREAM_")}
-    environment |= {"GISTREAM_DATA": str(data), "GISTREAM_KAFKA_BOOTSTRAP": bootstrap, "PYTHONPATH": str(ROOT)}
-    environment |= {"GISTREAM_KAFKA_PREFIX": "never-made-"}
+    given = environment(data=data, kafka_bootstrap=bootstrap, kafka_prefix="never-made-")
+    given |= {"PYTHONPATH": str(ROOT)}
     ended = subprocess.run(
-        [*COMMAND, *arguments], env=environment, cwd=data, capture_output=True, text=True, timeout=PATIENCE
+        [*COMMAND, *arguments], env=given, cwd=data, capture_output=True, text=True, timeout=PATIENCE
     )
     assert ended.returncode == Exit.BROKER, ended.stderr
     assert "Traceback" not in ended.stderr
