@@ -14,10 +14,8 @@ import pytest
 from tests.bench.many import measure
 from tests.broker.cluster import Cluster
 
-MEMORY_MB = 80
-"""By which a process of the worker may grow once it has met every namespace: what it remembers of tables, words and
-names is bounded, and is not full by then.
-"""
+MEMORY_MB = 40
+"""By which a process of the worker may grow once it has met every namespace."""
 FILES = 40
 """More than at the beginning: two for each namespace that is being changed, and what a fetch needs."""
 

@@ -211,7 +211,8 @@ def test_a_broker_that_is_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.connection.BOOTSTRAP_SECONDS", 0.3)
     feed = Topic(Connection("127.0.0.1:1"), "articles", NAMESPACE, Fields())
     with pytest.raises(
-        FeedError, match=r"the topic articles at 127.0.0.1:1 cannot be read: .*nobody could be asked"
+        FeedError,
+        match=r"the topic articles at 127.0.0.1:1 cannot be read: BrokerUnavailable: .*: nobody could be asked at 127",
     ) as raised:
         list(feed.poll(Memory()))
     assert raised.value.recoverable
