@@ -13,8 +13,8 @@ from .text import clean, norm, terms
 from .turns import turns
 from .types import Document, Entity, Extraction, Fact, Key, Passage
 
-_term_key = lru_cache(maxsize=1 << 17)(keys.term_key)
-_surface_key = lru_cache(maxsize=1 << 15)(partial(keys.key, "surface"))
+_term_key = lru_cache(maxsize=1 << 14)(keys.term_key)
+_surface_key = lru_cache(maxsize=1 << 12)(partial(keys.key, "surface"))
 
 
 class Delta:
@@ -129,7 +129,7 @@ def facts_of(extraction: Extraction) -> Iterable[tuple[Fact, list[tuple[Key, str
             yield fact, [(fact.key, fact.surface), (head_key, head), (tail_key, tail)]
 
 
-@lru_cache(maxsize=1 << 15)
+@lru_cache(maxsize=1 << 12)
 def _named(written: str) -> tuple[str, str, Key]:
     """Clean spelling, normal form and key of an entity."""
     name = clean(written)

@@ -82,7 +82,7 @@ def names(sentence: str, *, opens: bool = True) -> list[Name]:
     return list(_names(sentence, opens))
 
 
-@lru_cache(maxsize=1 << 13)
+@lru_cache(maxsize=1 << 12)
 def _names(sentence: str, opens: bool) -> tuple[Name, ...]:
     quoted = [name for found in _QUOTED.finditer(sentence) if (name := _quotation(found)) is not None]
     openings = _openings(sentence) if opens else ()
@@ -107,7 +107,7 @@ def _openings(sentence: str) -> tuple[int, ...]:
     return (opening.end(1), opening.end()) if opening else ()
 
 
-@lru_cache(maxsize=1 << 15)
+@lru_cache(maxsize=1 << 12)
 def _in_run(text: str, opening: bool) -> tuple[str, int, bool] | None:
     """The name in a run of capitals, the character where it begins there, and whether it is doubtful; None if none."""
     droppable = _FUNCTION_WORDS if opening else _ARTICLES

@@ -71,7 +71,7 @@ def telling(form: str) -> frozenset[str]:
     return frozenset(terms(" ".join(part for part in plain if part not in _ELIDED)))
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 12)
 def name_key(form: str) -> Key:
     return keys.key("name", form)
 
@@ -125,7 +125,7 @@ def _speaker(metadata: str) -> str:
     return f"{clean(speaker)}: " if isinstance(speaker, str) and speaker.strip() else ""
 
 
-@lru_cache(maxsize=1 << 15)
+@lru_cache(maxsize=1 << 12)
 def _form_of_name(name: str) -> str:
     return name_form(uncamel(name))
 

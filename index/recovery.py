@@ -24,10 +24,14 @@ _MAGIC = b"LANC"
 """The end of every file that Lance has written whole."""
 
 
-def newest_holding(folder: Path, manifests: Manifests) -> tuple[Manifest, dict[str, Segment]]:
+def newest_holding(
+    folder: Path, manifests: Manifests, *, durable: int | None = None
+) -> tuple[Manifest, dict[str, Segment]]:
     """The newest manifest whose checksum, segments and tables hold, with its segments by name; newer ones go to torn/.
 
-    Their numbers are never used again, and the log still has their events. Raises Torn where none holds.
+    Their numbers are never used again, and the log still has their events. `durable` is a manifest that this process
+    brought onto the disk itself: only the end of the machine could have torn its tables, and they are not read again.
+    Raises Torn where none holds.
     """
     reason = "there is no manifest"
     for number in reversed(manifests.numbers()):
@@ -35,8 +39,9 @@ def newest_holding(folder: Path, manifests: Manifests) -> tuple[Manifest, dict[s
             manifest = manifests.read(number)
             manifest.require_format(folder)
             segments = {file.name: read_segment(folder / "segments", file) for file in manifest.segments}
-            for name in TABLES:
-                _verify(folder / "tables", name, manifest.tables[name])
+            if number != durable:
+                for name in TABLES:
+                    _verify(folder / "tables", name, manifest.tables[name])
             return manifest, segments
         except Torn as torn:
             reason = torn.message

@@ -27,8 +27,9 @@ _FEW_TIMES = 4
 """Reading so many rows for each that is wanted is cheaper than looking for them first."""
 INDEX_CACHE_BYTES = 512 * 2**20
 """Of indexes, in memory: codes of about 2 million vectors of 384 dimensions."""
-METADATA_CACHE_BYTES = 32 * 2**20
-"""Of files and versions: some 300 commits. It fills with what is never asked for again; without it writing is as fast.
+METADATA_CACHE_BYTES = 8 * 2**20
+"""Of files and versions: some 75 commits. It fills with what is never asked for again: neither reading nor writing is
+faster with more.
 """
 
 _LAST_VERSION = 2**64 - 1

@@ -94,7 +94,7 @@ def _norm(text: str) -> str:
     return " ".join(folded.translate(_TO_NORM).split())
 
 
-_cached_norm = lru_cache(maxsize=1 << 17)(_norm)
+_cached_norm = lru_cache(maxsize=1 << 12)(_norm)
 
 
 def terms(text: str) -> dict[str, int]:
@@ -125,7 +125,7 @@ class _English(threading.local):
 _english = _English()
 
 
-@lru_cache(maxsize=1 << 17)
+@lru_cache(maxsize=1 << 14)
 def _token_terms(token: str) -> tuple[str, ...]:
     if is_unspaced(token):
         return tuple(term for run in _SCRIPTS.findall(token) for term in _run_terms(run))

@@ -94,10 +94,10 @@ class Writer:
     ) -> Self:
         """Recover the newest state that holds, then commit a manifest with a new epoch before anything else.
 
-        `synced` is what a former writer of this folder left on the disk; where nobody has written since, the first
-        checkpoint need not look at those files again. Raises WriterBusy where a process on this machine holds the lock
-        (unless `take_over`), WriterFenced where another one opens or writes it meanwhile, WrongFingerprint where the
-        index was made otherwise, Torn where no manifest holds.
+        `synced` is what a former writer of this process left on the disk; where nobody has written since, neither this
+        nor the first checkpoint looks at those files again. Raises WriterBusy where a process on this machine holds the
+        lock (unless `take_over`), WriterFenced where another one opens or writes it meanwhile, WrongFingerprint where
+        the index was made otherwise, Torn where no manifest holds.
         """
         lock = WriterLock(folder / "writer.lock")
         lock.acquire(take_over=take_over)
@@ -105,7 +105,7 @@ class Writer:
             manifests = Manifests(folder / "manifests")
             # Before anything is read: what others commit from here on takes the number, and nothing of it is undone.
             number = manifests.next_number()
-            newest, segments = newest_holding(folder, manifests)
+            newest, segments = newest_holding(folder, manifests, durable=None if synced is None else synced.number)
             newest.require(fingerprint, folder)
             writer = cls(folder, lock, newest, open_tables(folder, newest), segments, embed)
             if synced is not None and synced.number == newest.number:

@@ -99,8 +99,8 @@ def open_namespace(
 ) -> Opened:
     """Open a namespace for writing; one that does not exist, or was deleted, starts empty.
 
-    `synced` is what a former writer of the living incarnation left on the disk. Raises what Writer.open raises; another
-    process that created it since we looked wins with a StoreError here.
+    `synced` is what this process left on the disk when it last wrote the living incarnation. Raises what Writer.open
+    raises; another process that created it since we looked wins with a StoreError here.
     """
     latest, pointer = home.latest(name), home.pointer(name)
     if pointer is not None and not pointer.deleted:

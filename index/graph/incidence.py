@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +44,9 @@ class Incidence:
     text: pa.StringArray
 
     @classmethod
+    @cache
     def empty(cls) -> Incidence:
+        """The one without entries; most of a small segment's relations are this."""
         return cls.from_batch(pa.RecordBatch.from_pylist([], schema=SCHEMA))
 
     @classmethod
@@ -51,6 +54,8 @@ class Incidence:
         cls, rows: Sequence[Key], cols: Sequence[Key], weights: Iterable[int], texts: Sequence[str] | None = None
     ) -> Incidence:
         """Consolidate entries given in any order; equal pairs are summed and zeros dropped."""
+        if not rows:
+            return cls.empty()
         row_high, row_low = halves(rows)
         col_high, col_low = halves(cols)
         weight = np.fromiter(weights, dtype=np.int64, count=len(rows))

@@ -14,6 +14,7 @@ from index.lock import WriterLock
 from index.maintenance import Retention, uncompacted
 from index.manifest import Manifests
 from index.metrics import Metrics
+from index.records import TABLES
 from streams import lanes as lanes_module
 from streams.applier import Pace
 from streams.lanes import Lanes
@@ -87,9 +88,11 @@ def test_one_that_cannot_be_made_durable_is_let_go_and_its_events_are_kept(
         assert running.waiting("ada") == ["a"] and running.waiting("bob") == []
 
 
-def test_what_was_synced_is_not_synced_again(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_synced_is_neither_synced_nor_read_again(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     moments: list[float] = []
+    read: list[str] = []
     monkeypatch.setattr(writer_module, "sync_since", lambda folder, moment: moments.append(moment))
+    monkeypatch.setattr(recovery, "_verify", lambda folder, name, version: read.append(name))
     lanes = Lanes(
         running.home, running.pipeline, Metrics(), capacity=2, retention=Retention(), take_over=False, source=str
     )
@@ -98,11 +101,13 @@ def test_what_was_synced_is_not_synced_again(running: Running, monkeypatch: pyte
     lanes.open("ada").checkpoint()
     lanes.let_go("ada")
     lanes.open("ada").checkpoint()
-    assert moments[-1] > first
+    assert moments[-1] > first and read == []
     lanes.let_go("ada")
     open_namespace(running.home, "ada", running.pipeline).writer.release()
+    del read[:]
     lanes.open("ada").checkpoint()
     assert moments[-1] == 0.0, "another writer was there, and may have left files that are not on the disk"
+    assert read == list(TABLES), "nor what it left, after its process or the machine ended"
     lanes.close()
 
 

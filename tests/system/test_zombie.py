@@ -112,8 +112,8 @@ def test_whoever_is_stopped_while_it_opens_undoes_nothing(tmp_path: Path, monkey
         first.commit(change("before", "common ground"), {"log": 1}, 1)
     others = list[Writer]()
 
-    def late(folder: Path, manifests: Manifests) -> tuple[Manifest, dict[str, Segment]]:
-        found = newest_holding(folder, manifests)
+    def late(folder: Path, manifests: Manifests, *, durable: int | None) -> tuple[Manifest, dict[str, Segment]]:
+        found = newest_holding(folder, manifests, durable=durable)
         monkeypatch.undo()
         others.append(open_second(folder))
         others[0].commit(change("second", "rightful words"), {"log": 2}, 2)
