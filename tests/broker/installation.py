@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -23,6 +22,8 @@ from streams.producer import KafkaInbox
 from streams.register import Register
 from streams.topics import Layout, create
 from tests.support import GISTREAM, environment, variables
+
+from . import processes
 
 Supervised = subprocess.Popen[bytes]
 
@@ -72,12 +73,13 @@ class Installation:
 
 
 def children(process: Supervised) -> dict[str, int]:
-    """Process ids of a supervisor's workers by role."""
-    listed = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(process.pid)], capture_output=True, text=True, check=False
-    ).stdout
-    found = re.findall(r"^\s*(\d+) .*--role (\w+)", listed, re.MULTILINE)
-    return {role: int(pid) for pid, role in found}
+    """Process ids of a supervisor's workers by role; one that has just ended is not among them."""
+    found = {}
+    for pid in processes.children(process.pid):
+        words = processes.command(pid)
+        if "--role" in words:
+            found[words[words.index("--role") + 1]] = pid
+    return found
 
 
 def kill(pid: int) -> float:

@@ -6,6 +6,17 @@ import os
 from pathlib import Path
 
 
+def children(pid: int) -> list[int]:
+    """Processes that a process started and that were not waited for; none where it has ended."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in _read(task).split()]
+
+
+def command(pid: int) -> list[str]:
+    """The words a process was started with; none where it has ended."""
+    return _read(Path(f"/proc/{pid}/cmdline")).split("\0")[:-1]
+
+
 def cpu_seconds(pid: int) -> float:
     """Seconds of one core that a process has used so far, its threads together."""
     # The name in front may hold anything, also spaces and brackets.
@@ -21,3 +32,10 @@ def resident(pid: int) -> int:
 def open_files(pid: int) -> int:
     """Files and sockets that a process holds open."""
     return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

@@ -22,6 +22,7 @@ from tests.support import wait_until
 
 from .cluster import Cluster
 from .java import PASSWORD, USER
+from .processes import children
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -197,7 +198,3 @@ def test_no_broker_outlives_who_started_it(stop: signal.Signals, tmp_path: Path)
     assert code == (-stop if stop == signal.SIGKILL else 0)
     wait_until(lambda: not is_running(broker), what="the end of the broker")
     assert stop == signal.SIGKILL or list(tmp_path.iterdir()) == []
-
-
-def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -25,6 +25,7 @@ def check(report: dict[str, Any]) -> None:
     assert report["restarts"] == 0
     steady, hot = report["steady"], report["hot"]
     assert steady["evicted"] > 0 and steady["commits"] > 0
+    assert set(steady["memory"]) == {"understand", "apply"}
     for role, held in steady["memory"].items():
         assert held["growth_mb"] < MEMORY_MB, f"{role}: {held}"
         assert held["files_most"] <= held["files_first"] + FILES, f"{role}: {held}"
