@@ -119,7 +119,8 @@ class _English(threading.local):
     """One stemmer a thread: Snowball's state is not safe to share."""
 
     def __init__(self) -> None:
-        self.stem = Stemmer.Stemmer("english").stemWord
+        # Words are remembered below, once for all threads.
+        self.stem = Stemmer.Stemmer("english", maxCacheSize=0).stemWord
 
 
 _english = _English()
