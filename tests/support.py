@@ -6,10 +6,12 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final, NoReturn
 
 import pytest
 
+ROOT: Final = Path(__file__).resolve().parents[1]
 GISTREAM: Final = (sys.executable, "-c", "from deploy.cli import main; main()")
 """The command, as it runs in a process of its own; its arguments follow."""
 
@@ -20,10 +22,9 @@ def variables(**settings: object) -> dict[str, str]:
 
 
 def environment(**settings: object) -> dict[str, str]:
-    """That of this process, with these settings and no others."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("GISTREAM_")} | variables(
-        **settings
-    )
+    """That of this process, with these settings and no others, for the code of this checkout."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("GISTREAM_")}
+    return others | {"PYTHONPATH": str(ROOT)} | variables(**settings)
 
 
 def wait_until(condition: Callable[[], bool], *, timeout: float = 10.0, what: str = "the condition") -> None:

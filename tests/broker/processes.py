@@ -17,6 +17,12 @@ def command(pid: int) -> list[str]:
     return _read(Path(f"/proc/{pid}/cmdline")).split("\0")[:-1]
 
 
+def lives(pid: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody has asked about does not."""
+    state = _read(Path(f"/proc/{pid}/stat")).rpartition(") ")[2]
+    return state != "" and state[0] != "Z"
+
+
 def cpu_seconds(pid: int) -> float:
     """Seconds of one core that a process has used so far, its threads together."""
     # The name in front may hold anything, also spaces and brackets.

@@ -11,7 +11,6 @@ from pathlib import Path
 from deploy.settings import Settings
 from tests.support import GISTREAM, environment, wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
 LOG = "server.log"
 WORKER_LOG = "worker.log"
 _COMMAND = (*GISTREAM, "serve", "--port", "0")
@@ -21,7 +20,7 @@ _STARTED = re.compile(r"gistream listens on (\S+)\n")
 @contextmanager
 def process(data: Path, **settings: object) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """`gistream serve` over `data`, and its address; it writes to LOG there. What still runs at the end is killed."""
-    found = environment(data=data, **settings) | {"PYTHONPATH": str(ROOT)}
+    found = environment(data=data, **settings)
     # A file never fills up, so a server to whose output nobody listens goes on.
     with open(data / LOG, "wb") as log:
         running = subprocess.Popen(_COMMAND, env=found, stdout=log, stderr=log, cwd=data)
@@ -43,7 +42,7 @@ def process(data: Path, **settings: object) -> Iterator[tuple[subprocess.Popen[b
 def worker(settings: Settings, role: str = "all") -> Iterator[subprocess.Popen[bytes]]:
     """`gistream worker` with these settings, over their data folder; it writes to WORKER_LOG there."""
     given = {"worker_session_seconds": 6, **settings.model_dump(exclude_defaults=True, exclude={"port"})}
-    found = environment(**given) | {"PYTHONPATH": str(ROOT)}
+    found = environment(**given)
     settings.data.mkdir(parents=True, exist_ok=True)
     with open(settings.data / WORKER_LOG, "wb") as log:
         command = [*GISTREAM, "worker", "--role", role]

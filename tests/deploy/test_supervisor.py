@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from deploy.exits import Exit
 from deploy.supervisor import Patience, supervise, worker_command
 
+from ..broker.processes import lives
 from ..support import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,13 +34,6 @@ def child(file: Path, then: str) -> list[str]:
 
 def pids(file: Path) -> list[int]:
     return [int(line) for line in file.read_text().split()] if file.exists() else []
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 class Supervised:
@@ -106,7 +100,7 @@ def test_one_that_keeps_ending_waits_and_can_be_stopped_meanwhile(tmp_path: Path
     file = tmp_path / "pids"
     with supervised({"one": child(file, "sys.exit(5)")}, Patience(first=3600.0, longest=3600.0)) as running:
         wait_until(lambda: bool(pids(file)), timeout=30, what="the first start")
-        wait_until(lambda: not is_alive(pids(file)[0]), timeout=30, what="its end")
+        wait_until(lambda: not lives(pids(file)[0]), timeout=30, what="its end")
         assert running.end() in (Exit.OK, 5), "5 where its end was not noticed yet"
         assert len(pids(file)) == 1
 
@@ -121,7 +115,7 @@ def test_stopping_is_passed_on_and_the_worst_end_is_told(tmp_path: Path) -> None
     with supervised(commands) as running:
         wait_until(lambda: len(list(tmp_path.glob("*.ready"))) == 2, timeout=30, what="both")
         assert running.end() == 4
-    assert not any(map(is_alive, pids(well) + pids(badly)))
+    assert not any(map(lives, pids(well) + pids(badly)))
 
 
 def test_one_that_does_not_stop_is_killed(tmp_path: Path) -> None:
@@ -130,7 +124,7 @@ def test_one_that_does_not_stop_is_killed(tmp_path: Path) -> None:
     with supervised({"one": child(file, deaf + "time.sleep(60)")}, stop_seconds=0.1) as running:
         wait_until(lambda: (tmp_path / "pids.ready").exists(), timeout=30, what="the child")
         assert running.end() == 128 + signal.SIGKILL
-    assert not is_alive(pids(file)[0])
+    assert not lives(pids(file)[0])
 
 
 PARENT = """
@@ -150,9 +144,9 @@ def test_they_die_with_their_supervisor(tmp_path: Path) -> None:
         parent.wait()
         found = [pid for file in files for pid in pids(file)]
         try:
-            wait_until(lambda: not any(map(is_alive, found)), timeout=20, what="the end of both children")
+            wait_until(lambda: not any(map(lives, found)), timeout=20, what="the end of both children")
         finally:
-            for pid in filter(is_alive, found):
+            for pid in filter(lives, found):
                 os.kill(pid, signal.SIGKILL)
 
 

@@ -34,9 +34,9 @@ from streams.position import NOTHING, positions
 from streams.rebuild import verify
 from streams.wire import document_event, document_record
 from tests.broker.installation import Installation
-from tests.support import GISTREAM, variables, wait_until
+from tests.broker.processes import lives
+from tests.support import GISTREAM, ROOT, variables, wait_until
 
-ROOT: Final = Path(__file__).resolve().parents[2]
 LOG: Final = "workers.log"
 SESSION_SECONDS: Final = 3.0
 PARTITIONS: Final = 4
@@ -101,12 +101,6 @@ class Supervised:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
         wait_until(lambda: not any(map(lives, orphans)), timeout=PATIENCE, what=f"the end of the orphans {orphans}")
-
-
-def lives(pid: int) -> bool:
-    """Whether a process runs; one that has ended and that nobody has asked about does not."""
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
-    return state not in ("", "Z", "Z+", "Zs")
 
 
 class Stream(Installation):

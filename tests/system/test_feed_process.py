@@ -15,8 +15,6 @@ from index.home import Home
 from index.reader import Reader
 from tests.support import GISTREAM, environment, wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 class Watched:
     """A folder, and a data folder that a process keeps equal to it."""
@@ -27,7 +25,7 @@ class Watched:
         self.known: set[str] = set()
         """Every place that ever was."""
         self.settings = Settings(data=folder / "data", embedding_dimensions=32)
-        self.environment = environment(data=self.settings.data, embedding_dimensions=32) | {"PYTHONPATH": str(ROOT)}
+        self.environment = environment(data=self.settings.data, embedding_dimensions=32)
 
     def run(self, *arguments: str) -> None:
         subprocess.run([*GISTREAM, *arguments], env=self.environment, cwd=self.root, check=True, timeout=120)

@@ -13,10 +13,11 @@ import pytest
 
 from deploy.exits import Exit
 from tests.broker.cluster import Cluster
+from tests.broker.processes import lives
 from tests.support import GISTREAM, environment, wait_until
 
 from .stream_histories import History, Sending
-from .streaming import PATIENCE, ROOT, Stream, installation, lives
+from .streaming import PATIENCE, Stream, installation
 
 COMMAND = (*GISTREAM, "worker")
 
@@ -30,7 +31,6 @@ def stream(kafka: Cluster, kafka_prefix: str, tmp_path: Path) -> Iterator[Stream
 def refused(data: Path, bootstrap: str, *arguments: str) -> str:
     """What a worker says that ends at once, since nothing can be reached."""
     given = environment(data=data, kafka_bootstrap=bootstrap, kafka_prefix="never-made-")
-    given |= {"PYTHONPATH": str(ROOT)}
     ended = subprocess.run(
         [*COMMAND, *arguments], env=given, cwd=data, capture_output=True, text=True, timeout=PATIENCE
     )
